@@ -54,7 +54,8 @@ impl Workspace {
     /// Resolves `steps` below a root.
     pub(crate) fn resolve(&self, root: usize, steps: Vec<Step>, last: Last) -> Result<Resolved> {
         let ahead = steps.into_iter().map(|step| PendingStep { step, by_link: false }).collect();
-        let resolver = Resolver { workspace: self, root, at: Vec::new(), ahead, links: 0, races: 0 };
+        let resolver =
+            Resolver { workspace: self, root, at: Vec::new(), ahead, links: 0, races: 0 };
         resolver.resolve_all(last)
     }
 }

@@ -19,9 +19,7 @@ use std::time::Instant;
 use pinfold::limits::MAX_LABEL_BYTES;
 use pinfold::{Approver, CallOptions, Cancel, Error, Progress, SharedAuditLine};
 use pinfold_dialects::{Performed, PreparedCall, ToolEntry, Toolbox};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, InputRequiredResult, LoggingLevel,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult, LoggingLevel};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
@@ -53,17 +51,8 @@ pub(crate) async fn call(
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
     let audit_line = SharedAuditLine::default();
     let tool = tool.entry;
-    let call = Call {
-        shared,
-        conversation,
-        identified_by,
-        tool,
-        maker,
-        context,
-        begin,
-        stop,
-        audit_line,
-    };
+    let call =
+        Call { shared, conversation, identified_by, tool, maker, context, begin, stop, audit_line };
     let ended = call.make(request).await.unwrap_or_else(|ended| *ended);
     call.log(&ended).await;
     ended.response
@@ -198,7 +187,10 @@ impl Call<'_> {
     }
 
     /// Waits until the future is done, the call is cancelled or the server stops.
-    async fn unless_stopped<T>(&self, waited_for: impl Future<Output = T>) -> Result<T, Box<Ended>> {
+    async fn unless_stopped<T>(
+        &self,
+        waited_for: impl Future<Output = T>,
+    ) -> Result<T, Box<Ended>> {
         tokio::select! {
             done = waited_for => Ok(done),
             () = self.stop.received() => Err(self.refuse(Error::Cancelled.into())),
@@ -323,11 +315,7 @@ fn checkpoint_label(context: &RequestContext<RoleServer>) -> Result<Option<Strin
 
 /// Performs a read of one file on this thread, if the file is small and in the page cache. Returns `None` if the read
 /// would have to wait, or fails.
-fn read_cached(
-    tools: &Toolbox,
-    call: &PreparedCall,
-    options: CallOptions,
-) -> Option<Ended> {
+fn read_cached(tools: &Toolbox, call: &PreparedCall, options: CallOptions) -> Option<Ended> {
     let options = options.with_cached_file(tools.cached_file(call)?);
     let done = tools.perform(call, &options);
     (!done.answer.failed()).then(|| Ended::performed(done, tools.compact_params_of(call)))

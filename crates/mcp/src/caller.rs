@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinfold::{AnswerRoom, CallOptions, Mode, Session};
+use pinfold::{AnswerMemory, CallOptions, Mode, Session};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 
@@ -32,7 +32,7 @@ impl Caller {
     }
 
     /// The memory of the answer to a request, which its transport keeps until the answer is sent.
-    fn answer_room(context: &RequestContext<RoleServer>) -> Option<AnswerRoom> {
+    fn answer_memory(context: &RequestContext<RoleServer>) -> Option<AnswerMemory> {
         #[cfg(feature = "http")]
         if let Some(head) = context.extensions.get::<http::request::Parts>() {
             return head.extensions.get().cloned();
@@ -45,7 +45,7 @@ impl Caller {
         let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
         let token = Some(Self::of(context).token).filter(|token| !token.is_empty());
         let options = CallOptions::default().with_client(client).with_token(token);
-        options.with_answer_room(Self::answer_room(context))
+        options.with_answer_memory(Self::answer_memory(context))
     }
 
     /// Whether what belongs to one of them is the other's, too.

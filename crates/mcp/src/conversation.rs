@@ -167,9 +167,8 @@ mod tests {
 
     #[test]
     fn the_binding_of_a_state_never_changes() {
-        let key = |token: &str, mode, name| {
-            ConversationKey { token: token.into(), mode, name }.binding()
-        };
+        let key =
+            |token: &str, mode, name| ConversationKey { token: token.into(), mode, name }.binding();
         let session = ConversationName::Session("a \"b\"".into());
         assert_eq!(key("", None, session.clone()), r#"["",null,"session","a \"b\""]"#);
         assert_eq!(key("agent", Some("plan"), session), r#"["agent","plan","session","a \"b\""]"#);

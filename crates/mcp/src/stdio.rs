@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 
 use memchr::memchr;
-use pinfold::AnswerRoom;
+use pinfold::AnswerMemory;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions as _,
     GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
@@ -139,7 +139,7 @@ struct Lines<R, W> {
 #[derive(Debug, Default)]
 struct Unanswered {
     /// Requests of the client, until their answers are written, with their sizes and the memory of their answers.
-    requests: HashMap<RequestId, (usize, AnswerRoom)>,
+    requests: HashMap<RequestId, (usize, AnswerMemory)>,
     /// Requests to the client, until it answers or they are cancelled.
     to_client: HashSet<RequestId>,
 }
@@ -156,9 +156,9 @@ impl Unanswered {
     fn received(&mut self, message: &mut ClientJsonRpcMessage, bytes: usize) {
         match message {
             JsonRpcMessage::Request(request) => {
-                let room = AnswerRoom::default();
-                request.request.extensions_mut().insert(room.clone());
-                self.requests.insert(request.id.clone(), (bytes, room));
+                let memory = AnswerMemory::default();
+                request.request.extensions_mut().insert(memory.clone());
+                self.requests.insert(request.id.clone(), (bytes, memory));
             }
             JsonRpcMessage::Response(response) => _ = self.to_client.remove(&response.id),
             JsonRpcMessage::Error(error) => {

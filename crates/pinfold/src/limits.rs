@@ -206,4 +206,4 @@ pub(crate) const MAX_ANSWER_BYTES_AT_ONCE: u64 = 256 * 1024 * 1024;
 pub(crate) const MAX_EDITED_BYTES_AT_ONCE: u64 = 4 * MAX_SET_BYTES;
 
 /// Less memory is not counted: many small files take little together.
-pub(crate) const MIN_ADMITTED_BYTES: u64 = 1024 * 1024;
+pub(crate) const MIN_RESERVED_BYTES: u64 = 1024 * 1024;

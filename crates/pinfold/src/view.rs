@@ -15,9 +15,11 @@ use pinfold_confine::{
 };
 use pinfold_text::LineHashes;
 
-use crate::admission::{Admitted, AnswerRoom, Late, admit_edits, admit_file, admit_pattern};
 use crate::approval::Grants;
 use crate::ledger::{Fingerprint, Freshness};
+use crate::memory_budget::{
+    AnswerMemory, DeadlinePassed, LargePermit, reserve_edits, reserve_file, reserve_pattern,
+};
 use crate::permit::{AccessRequest, Decisions};
 use crate::{Access, CallOptions, Error, ReadRule, Session, limits};
 pub(crate) use tracked_file::TrackedFile;
@@ -323,21 +325,18 @@ impl<'s> View<'s> {
         Deadline::lasting_while(move || !cancel.is_cancelled() && worked(start, &waited) <= longest)
     }
 
-    /// Waits until a file may take so many bytes of memory, which it may until the share is dropped.
-    pub(crate) fn admit_file(&self, bytes: u64) -> Result<Option<Admitted<'static>>, Error> {
-        admit_file(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+    /// Waits for the memory of a file. The permit releases it on drop.
+    pub(crate) fn reserve_file(&self, bytes: u64) -> Result<LargePermit, Error> {
+        reserve_file(bytes, &self.deadline()).map_err(|DeadlinePassed| self.waited_too_long())
     }
 
-    /// Waits until a compiled pattern may take so many bytes of memory, which it may until the share is dropped.
-    pub(crate) fn admit_pattern(&self, bytes: u64) -> Result<Option<Admitted<'static>>, Error> {
-        admit_pattern(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+    /// Waits for the memory of a compiled pattern. The permit releases it on drop.
+    pub(crate) fn reserve_pattern(&self, bytes: u64) -> Result<LargePermit, Error> {
+        reserve_pattern(bytes, &self.deadline()).map_err(|DeadlinePassed| self.waited_too_long())
     }
 
-    /// Waits until these files may be edited. Refuses several that are too large together.
-    pub(crate) fn admit_edits(
-        &self,
-        files: &[&RawPath],
-    ) -> Result<Option<Admitted<'static>>, Error> {
+    /// Waits for the memory to edit these files. Refuses several that are too large together.
+    pub(crate) fn reserve_edits(&self, files: &[&RawPath]) -> Result<LargePermit, Error> {
         // What is wrong with a path is reported when the change is planned.
         let size =
             |path: &&RawPath| self.session.workspace().stat(path).map_or(0, |it| it.meta.len);
@@ -348,15 +347,15 @@ impl<'s> View<'s> {
                 "the edited files have {bytes} bytes together, and {max} can be edited at once: edit fewer files in one call"
             )));
         }
-        admit_edits(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+        reserve_edits(bytes, &self.deadline()).map_err(|DeadlinePassed| self.waited_too_long())
     }
 
-    /// Waits until the answer may have a file of so many bytes in it, until what this returns is dropped and the answer is
-    /// sent.
-    pub(crate) fn admit_answer(&self, file_bytes: u64) -> Result<AnswerRoom, Error> {
-        let room = self.call.answer_room.clone().unwrap_or_default();
-        let admitted = room.admit(file_bytes, &self.deadline());
-        admitted.map_err(|Late| self.waited_too_long()).map(|()| room)
+    /// Waits for the memory of an answer that contains a file of so many bytes. It is released when the result was dropped
+    /// and the answer is sent.
+    pub(crate) fn reserve_answer(&self, file_bytes: u64) -> Result<AnswerMemory, Error> {
+        let memory = self.call.answer_memory.clone().unwrap_or_default();
+        let reserved = memory.reserve(file_bytes, &self.deadline());
+        reserved.map_err(|DeadlinePassed| self.waited_too_long()).map(|()| memory)
     }
 
     fn waited_too_long(&self) -> Error {

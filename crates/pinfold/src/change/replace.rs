@@ -7,7 +7,7 @@ use pinfold_text::{DiffFormat, LineHashes, text_encoding, unified_diff};
 use super::{Applied, Change, file_request};
 use crate::journal::{Displaces, State};
 use crate::ledger::Fingerprint;
-use crate::limits::{MAX_COUNTED_BYTES, MAX_SET_BYTES, MIN_ADMITTED_BYTES};
+use crate::limits::{MAX_COUNTED_BYTES, MAX_SET_BYTES, MIN_RESERVED_BYTES};
 use crate::permit::AccessRequest;
 use crate::preview::{Proposal, Version};
 use crate::{Access, View};
@@ -191,7 +191,7 @@ pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
 /// not take all memory; small ones always are, whatever is beside them.
 pub(crate) fn can_show(bytes: u64, view: &View<'_>) -> bool {
     can_compare(bytes, view)
-        && (bytes < MIN_ADMITTED_BYTES || view.show_bytes(bytes) <= MAX_SET_BYTES)
+        && (bytes < MIN_RESERVED_BYTES || view.show_bytes(bytes) <= MAX_SET_BYTES)
 }
 
 /// The diff of two versions, if both are text and small enough to compare.
@@ -232,7 +232,7 @@ mod tests {
         let session = Session::open([dir.path()]).unwrap();
         let call = CallOptions::default();
         let view = View::new(&session, &call);
-        let shown = [MAX_EDIT_BYTES, MAX_EDIT_BYTES, MAX_EDIT_BYTES, MIN_ADMITTED_BYTES - 1];
+        let shown = [MAX_EDIT_BYTES, MAX_EDIT_BYTES, MAX_EDIT_BYTES, MIN_RESERVED_BYTES - 1];
         assert_eq!(shown.map(|bytes| can_show(bytes, &view)), [true, true, false, true]);
     }
 }

@@ -99,8 +99,9 @@ pub(crate) fn picture(
 
 /// The problem with an image of this size, if it is too large.
 pub(crate) fn too_many_bytes(size: u64) -> Option<String> {
-    (size > MAX_SHOWN_IMAGE_BYTES)
-        .then(|| format!("it has {size} bytes, and more than {MAX_SHOWN_IMAGE_BYTES} cannot be shown"))
+    (size > MAX_SHOWN_IMAGE_BYTES).then(|| {
+        format!("it has {size} bytes, and more than {MAX_SHOWN_IMAGE_BYTES} cannot be shown")
+    })
 }
 
 /// Scales an image down to the maximum side, and further until it has few enough bytes.
@@ -130,8 +131,12 @@ fn shrunk(
         _ => NoPicture::Damaged,
     })?;
     let max_bytes = shrink.bytes.unwrap_or(u64::MAX).min(MAX_SHOWN_IMAGE_BYTES);
-    let mut side =
-        shrink.side.unwrap_or(MAX_SHOWN_IMAGE_SIDE).min(MAX_SHOWN_IMAGE_SIDE).min(width.max(height)).max(1);
+    let mut side = shrink
+        .side
+        .unwrap_or(MAX_SHOWN_IMAGE_SIDE)
+        .min(MAX_SHOWN_IMAGE_SIDE)
+        .min(width.max(height))
+        .max(1);
     let mut small = picture;
     loop {
         if !keep_going() {

@@ -12,7 +12,7 @@ use pinfold_confine::{
 };
 
 use crate::glob::Filter;
-use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES, MIN_ADMITTED_BYTES};
+use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES, MIN_RESERVED_BYTES};
 use crate::search::{
     BinaryNote, Collected, FileHits, FileSet, FirstPage, Hits, KeepLines, Line, MatchWindow, Named,
     PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen, WalkSearch, file_type_matcher,
@@ -188,8 +188,8 @@ impl Operation for Search {
             multiline: self.multiline || self.literal && self.pattern.contains('\n'),
         };
         let cache = view.session().pattern_cache();
-        let wait = |bytes| view.admit_pattern(bytes);
-        let (compiled, pattern_room) = cache.compiled(&search_pattern, &wait)?;
+        let wait = |bytes| view.reserve_pattern(bytes);
+        let (compiled, pattern_permit) = cache.compiled(&search_pattern, &wait)?;
         let exclude = self.exclude.clone().map(|pattern| SearchPattern {
             pattern,
             literal: false,
@@ -197,9 +197,9 @@ impl Operation for Search {
             multiline: false,
         });
         // A search with memory for one pattern does not wait for more.
-        let wait = |bytes| match &pattern_room {
-            None => view.admit_pattern(bytes),
-            Some(_) if bytes < MIN_ADMITTED_BYTES => Ok(None),
+        let wait = |bytes| match &pattern_permit {
+            None => view.reserve_pattern(bytes),
+            Some(_) if bytes < MIN_RESERVED_BYTES => Ok(None),
             Some(_) => Err(Error::BadRegex {
                 pattern: self.exclude.clone().unwrap_or_default(),
                 problem: "it is too large beside the other pattern".into(),
@@ -207,12 +207,12 @@ impl Operation for Search {
             }),
         };
         let exclude = exclude.map(|exclude| cache.compiled(&exclude, &wait)).transpose()?;
-        let (exclude, _exclude_room) = exclude.unzip();
+        let (exclude, _exclude_permit) = exclude.unzip();
         let exclude = exclude.filter(|_| !search_pattern.multiline);
         let filter =
             self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
         let types = self.file_type.as_ref().map(|name| file_type_matcher(name)).transpose()?;
-        let (deadline, room) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
+        let (deadline, bytes_left) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
         let scan = Scan {
             search_pattern: &compiled,
             exclude: exclude.as_deref(),
@@ -221,7 +221,7 @@ impl Operation for Search {
             mode: self.scan_mode(),
             max_line_chars: view.session().settings().max_line_chars,
             deadline: &deadline,
-            keep: KeepLines::All(&room),
+            keep: KeepLines::All(&bytes_left),
         };
         let mut named = Named::No;
         let AllHits { mut hits, searched, skipped, counted_all } = match self.named_file(view)? {

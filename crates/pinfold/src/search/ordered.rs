@@ -249,11 +249,11 @@ impl Shared<'_> {
                 .map(|(hit, _)| rows_of(self.scan.mode, &hit.hits))
                 .sum::<u64>();
             state.done += 1;
-            if let KeepLines::All(room) = self.scan.keep
+            if let KeepLines::All(bytes_left) = self.scan.keep
                 && state.rows >= self.stop_when.end
             {
                 // The page is full, so later matches are only counted.
-                room.store(0, Ordering::Relaxed);
+                bytes_left.store(0, Ordering::Relaxed);
             }
             let rest = total.saturating_sub(state.bytes);
             if state.rows > self.stop_when.end

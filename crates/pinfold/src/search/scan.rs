@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicUsize;
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use pinfold_confine::{Deadline, Error as ConfineError, File};
 
-use crate::admission::{Late, admit_file};
 use crate::limits::{MAX_SEARCH_HEAP_BYTES, MAX_WHOLE_FILE_BYTES, MAX_WHOLE_NAMED_FILE_BYTES};
+use crate::memory_budget::{DeadlinePassed, reserve_file};
 use crate::search::Compiled;
 use crate::search::bounded::{BoundedMatcher, Text};
 use crate::search::content_cache::{Content, Traits};
@@ -150,7 +150,8 @@ impl<'s> Scanner<'s> {
         // All of it, or a line of it; a file that is named is read once more where matches span lines.
         let copies = if named == Named::Yes { 2 } else { 1 };
         let most = copies * file.meta().len.min(MAX_SEARCH_HEAP_BYTES as u64);
-        let _room = admit_file(most, self.scan.deadline).map_err(|Late| ConfineError::TimedOut)?;
+        let _permit = reserve_file(most, self.scan.deadline)
+            .map_err(|DeadlinePassed| ConfineError::TimedOut)?;
         let filled = if file.meta().len <= whole { fill(file, &mut self.buffer)? } else { None };
         let Some(len) = filled else {
             file.rewind();

@@ -11,12 +11,12 @@ use regex_automata::util::syntax;
 use regex_syntax::ast::{self, Ast, GroupKind};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::admission::Admitted;
 use crate::limits::{
     MAX_KEPT_PATTERN_BYTES, MAX_KEPT_PATTERNS, MAX_KEPT_REGEX_CACHE_BYTES, MAX_LINE_STEPS,
     MAX_PATTERN_BYTES, MAX_REGEX_BYTES, MAX_REGEX_CACHE_BYTES, MAX_TWIN_WEIGHT,
     MAX_UNSTOPPABLE_STEPS,
 };
+use crate::memory_budget::LargePermit;
 use crate::search::ascii_twin::has_ascii_twin;
 use crate::{Error, RegexMistake};
 
@@ -248,15 +248,15 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Also returns the share of memory that it takes.
+    /// Also returns the permit for its memory.
     fn new(
         search_pattern: &SearchPattern,
-        room: &RoomForPattern<'_>,
-    ) -> Result<(Self, Room), Error> {
+        reserve: &ReserveMemory<'_>,
+    ) -> Result<(Self, LargePermit), Error> {
         let has_twin = !search_pattern.literal && has_ascii_twin(&search_pattern.pattern);
         let Shape { weight, has_word_boundary, memory, required } = search_pattern.shape(!has_twin);
         // It may be compiled twice: see `lazy_regex`.
-        let room = room(2 * memory.min(MAX_REGEX_BYTES as u64))?;
+        let permit = reserve(2 * memory.min(MAX_REGEX_BYTES as u64))?;
         // A heavier pattern may be too large with Unicode. It is then refused for every text.
         let has_twin = has_twin && weight <= MAX_TWIN_WEIGHT;
         let ascii_twin = has_twin.then(|| search_pattern.compile(false).ok()).flatten();
@@ -275,7 +275,7 @@ impl Compiled {
             lazy_regex: OnceLock::new(),
             query: OnceLock::new(),
         };
-        Ok((compiled, room))
+        Ok((compiled, permit))
     }
 
     /// The matcher for any text.
@@ -321,23 +321,20 @@ impl Compiled {
     }
 }
 
-/// A share of the memory for patterns. A small pattern has none, and neither has one in the cache.
-pub(crate) type Room = Option<Admitted<'static>>;
-
-/// Waits until a pattern may take so many bytes of memory.
-type RoomForPattern<'a> = dyn Fn(u64) -> Result<Room, Error> + 'a;
+/// Waits for the memory of a pattern.
+type ReserveMemory<'a> = dyn Fn(u64) -> Result<LargePermit, Error> + 'a;
 
 /// The patterns that a session compiled last. Agents search for one pattern in several directories.
 #[derive(Debug, Default)]
 pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<Compiled>)>>);
 
 impl PatternCache {
-    /// Compiles a pattern, or returns it from the cache. The search for it keeps the share of memory.
+    /// Compiles a pattern, or returns it from the cache. The search for it keeps the permit, which a cached pattern does not need.
     pub(crate) fn compiled(
         &self,
         search_pattern: &SearchPattern,
-        room: &RoomForPattern<'_>,
-    ) -> Result<(Arc<Compiled>, Room), Error> {
+        reserve: &ReserveMemory<'_>,
+    ) -> Result<(Arc<Compiled>, LargePermit), Error> {
         search_pattern.check_length()?;
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
@@ -349,10 +346,10 @@ impl PatternCache {
             return Ok((compiled, None));
         }
         drop(kept);
-        let (compiled, room) = Compiled::new(search_pattern, room)?;
+        let (compiled, permit) = Compiled::new(search_pattern, reserve)?;
         let compiled = Arc::new(compiled);
         if compiled.memory > MAX_KEPT_PATTERN_BYTES / 2 {
-            return Ok((compiled, room));
+            return Ok((compiled, permit));
         }
         let mut kept = lock();
         kept.push((search_pattern.clone(), compiled.clone()));
@@ -388,11 +385,11 @@ mod tests {
         let compile = |pattern: String| {
             let search_pattern =
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
-            let room = |bytes| {
+            let reserve = |bytes| {
                 *asked.lock().unwrap() = bytes;
                 Ok(None)
             };
-            let (compiled, _) = cache.compiled(&search_pattern, &room).unwrap();
+            let (compiled, _) = cache.compiled(&search_pattern, &reserve).unwrap();
             (compiled.memory, std::mem::take(&mut *asked.lock().unwrap()))
         };
         let kept = || cache.0.lock().unwrap().iter().map(|(_, it)| it.memory).sum::<u64>();

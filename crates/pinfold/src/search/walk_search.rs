@@ -94,9 +94,9 @@ impl<'s> WalkSearch<'s> {
         });
         page.full_at = full_at.map(|(key, _)| key.clone());
         if page.full_at.is_some() {
-            if let KeepLines::All(room) = self.scan.keep {
+            if let KeepLines::All(bytes_left) = self.scan.keep {
                 // Later matches are only counted.
-                room.store(0, Ordering::Relaxed);
+                bytes_left.store(0, Ordering::Relaxed);
             }
             self.is_enough.store(true, Ordering::Relaxed);
         }

@@ -1,4 +1,7 @@
-//! Bounds what all sessions of a process hold in memory at once. Other calls wait for room until their deadline.
+//! Bounds the memory for files, patterns and answers of all sessions of a process together.
+//!
+//! A call reserves memory before it reads, and releases it when it drops the permit. If the budget is used up, it
+//! waits until its deadline. Small files need no permit.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,100 +11,110 @@ use pinfold_confine::Deadline;
 
 use crate::limits::{
     MAX_ANSWER_BYTES_AT_ONCE, MAX_EDITED_BYTES_AT_ONCE, MAX_FILE_BYTES_AT_ONCE,
-    MAX_PATTERN_BYTES_AT_ONCE, MIN_ADMITTED_BYTES,
+    MAX_PATTERN_BYTES_AT_ONCE, MIN_RESERVED_BYTES,
 };
 
 /// How often a waiting call checks its deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The files that are in memory as a whole, while they are read, parsed or searched.
-static WHOLE_FILES: Admission = Admission::new(usize::MAX, MAX_FILE_BYTES_AT_ONCE);
+/// For files that are in memory as a whole, while they are read, parsed or searched.
+static WHOLE_FILES: MemoryBudget = MemoryBudget::new(usize::MAX, MAX_FILE_BYTES_AT_ONCE);
 
-/// The answers that have a whole file in them, from before the file is read until they are sent. A call with room here may
-/// wait for room among the [`WHOLE_FILES`], and never the other way round, so that no two calls wait for each other.
-static ANSWERS: Admission = Admission::new(usize::MAX, MAX_ANSWER_BYTES_AT_ONCE);
+/// For answers that contain a whole file, from before the file is read until they are sent. A call with a permit of this
+/// budget may wait for [`WHOLE_FILES`], and never the other way round, so that no two calls wait for each other.
+static ANSWERS: MemoryBudget = MemoryBudget::new(usize::MAX, MAX_ANSWER_BYTES_AT_ONCE);
 
-/// The old and new contents of files that are edited, from before they are locked until they are changed.
-static EDITS: Admission = Admission::new(usize::MAX, MAX_EDITED_BYTES_AT_ONCE);
+/// For the old and new contents of files that are edited, from before they are locked until they are changed.
+static EDITS: MemoryBudget = MemoryBudget::new(usize::MAX, MAX_EDITED_BYTES_AT_ONCE);
 
-/// Compiled patterns, while they are searched for. A call with room here may wait for room among the [`WHOLE_FILES`].
-static PATTERNS: Admission = Admission::new(usize::MAX, MAX_PATTERN_BYTES_AT_ONCE);
+/// For compiled patterns, while they are searched for. A call with a permit of this budget may wait for
+/// [`WHOLE_FILES`].
+static PATTERNS: MemoryBudget = MemoryBudget::new(usize::MAX, MAX_PATTERN_BYTES_AT_ONCE);
 
-/// A share of the memory. There is none for what is small, which need not wait.
-type Share = Option<Admitted<'static>>;
+/// A permit, or `None` for what is small and needs none.
+pub(crate) type LargePermit = Option<MemoryPermit<'static>>;
 
-/// Waits until files of so many bytes may be edited. `Err` if the deadline passes first.
-pub(crate) fn admit_edits(bytes: u64, deadline: &Deadline) -> Result<Share, Late> {
-    EDITS.admit_large(bytes.saturating_mul(2), deadline)
+/// Waits for the memory to edit files of so many bytes.
+pub(crate) fn reserve_edits(
+    bytes: u64,
+    deadline: &Deadline,
+) -> Result<LargePermit, DeadlinePassed> {
+    EDITS.reserve_large(bytes.saturating_mul(2), deadline)
 }
 
-/// Waits until a compiled pattern may take so many bytes of memory. `Err` if the deadline passes first.
-pub(crate) fn admit_pattern(bytes: u64, deadline: &Deadline) -> Result<Share, Late> {
-    PATTERNS.admit_large(bytes, deadline)
+/// Waits for the memory of a compiled pattern.
+pub(crate) fn reserve_pattern(
+    bytes: u64,
+    deadline: &Deadline,
+) -> Result<LargePermit, DeadlinePassed> {
+    PATTERNS.reserve_large(bytes, deadline)
 }
 
-/// Waits until a file may take so many bytes of memory. `Err` if the deadline passes first.
-pub(crate) fn admit_file(bytes: u64, deadline: &Deadline) -> Result<Share, Late> {
-    WHOLE_FILES.admit_large(bytes, deadline)
+/// Waits for the memory of a file.
+pub(crate) fn reserve_file(bytes: u64, deadline: &Deadline) -> Result<LargePermit, DeadlinePassed> {
+    WHOLE_FILES.reserve_large(bytes, deadline)
 }
 
-/// The memory of a call's answer, if a whole file is in it. A server keeps a clone until the answer is sent; other calls
-/// wait for the memory until the last clone is dropped.
+/// The memory of a call's answer that contains a whole file. A server keeps a clone until the answer is sent. Dropping the
+/// last clone releases the memory.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
-pub struct AnswerRoom(Arc<Mutex<Option<AnswerShare>>>);
+pub struct AnswerMemory(Arc<Mutex<Option<AnswerPermit>>>);
 
-/// Looks at an [`AnswerRoom`] without keeping it.
+/// A weak reference to an [`AnswerMemory`], which does not keep the memory.
 #[doc(hidden)]
 #[derive(Debug, Default)]
-pub struct WeakAnswerRoom(Weak<Mutex<Option<AnswerShare>>>);
+pub struct WeakAnswerMemory(Weak<Mutex<Option<AnswerPermit>>>);
 
 #[derive(Debug)]
-struct AnswerShare {
-    /// Is given back when it is dropped.
-    _bytes: Admitted<'static>,
+struct AnswerPermit {
+    /// Releases the memory on drop.
+    _bytes: MemoryPermit<'static>,
     taken: Instant,
 }
 
-impl AnswerRoom {
-    /// Waits until an answer may have a file of so many bytes in it. A small one need not wait. `Err` if the deadline
-    /// passes first.
-    pub(crate) fn admit(&self, file_bytes: u64, deadline: &Deadline) -> Result<(), Late> {
+impl AnswerMemory {
+    /// Waits for the memory of an answer that contains a file of so many bytes.
+    pub(crate) fn reserve(
+        &self,
+        file_bytes: u64,
+        deadline: &Deadline,
+    ) -> Result<(), DeadlinePassed> {
         // The file, its base64, and the message in which that is written.
         let bytes = file_bytes.saturating_mul(4);
-        // The room of an earlier file is given back before the call waits.
-        *self.share() = None;
-        let share = ANSWERS.admit_large(bytes, deadline)?;
-        *self.share() = share.map(|bytes| AnswerShare { _bytes: bytes, taken: Instant::now() });
+        // Releases the memory of an earlier file before the call waits.
+        *self.permit() = None;
+        let permit = ANSWERS.reserve_large(bytes, deadline)?;
+        *self.permit() = permit.map(|bytes| AnswerPermit { _bytes: bytes, taken: Instant::now() });
         Ok(())
     }
 
-    /// Looks at the room without keeping it.
-    pub fn downgrade(&self) -> WeakAnswerRoom {
-        WeakAnswerRoom(Arc::downgrade(&self.0))
+    /// A weak reference.
+    pub fn downgrade(&self) -> WeakAnswerMemory {
+        WeakAnswerMemory(Arc::downgrade(&self.0))
     }
 
-    fn share(&self) -> MutexGuard<'_, Option<AnswerShare>> {
+    fn permit(&self) -> MutexGuard<'_, Option<AnswerPermit>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl WeakAnswerRoom {
-    /// Whether the room was taken at least this long ago, is still in use, and other calls wait for room.
+impl WeakAnswerMemory {
+    /// Whether the memory was reserved at least this long ago, is still in use, and other calls wait for memory.
     pub fn is_overdue(&self, after: Duration) -> bool {
-        let Some(room) = self.0.upgrade() else { return false };
-        let taken = AnswerRoom(room).share().as_ref().map(|share| share.taken);
+        let Some(memory) = self.0.upgrade() else { return false };
+        let taken = AnswerMemory(memory).permit().as_ref().map(|permit| permit.taken);
         taken.is_some_and(|taken| taken.elapsed() >= after) && !ANSWERS.in_use().waiting.is_empty()
     }
 }
 
-/// The deadline passed before there was room.
+/// The deadline passed before there was enough memory.
 #[derive(Debug)]
-pub(crate) struct Late;
+pub(crate) struct DeadlinePassed;
 
-/// Bounds how many things are in memory at once, and how large they are together.
+/// Bounds how many things are in memory at once, and their size together.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct MemoryBudget {
     max_count: usize,
     max_bytes: u64,
     in_use: Mutex<InUse>,
@@ -112,20 +125,20 @@ pub(crate) struct Admission {
 struct InUse {
     count: usize,
     bytes: u64,
-    /// The calls that wait, in the order in which they came. The first one is admitted first, so that no call waits for ever
+    /// The calls that wait, in the order in which they came. The first one gets its permit first, so that no call waits for ever
     /// while others come.
     waiting: VecDeque<u64>,
     next_number: u64,
 }
 
-/// A share of an [`Admission`], until it is dropped.
+/// Reserved memory of a [`MemoryBudget`]. Releases it on drop.
 #[derive(Debug)]
-pub(crate) struct Admitted<'a> {
-    admission: &'a Admission,
+pub(crate) struct MemoryPermit<'a> {
+    budget: &'a MemoryBudget,
     bytes: u64,
 }
 
-impl Admission {
+impl MemoryBudget {
     pub(crate) const fn new(max_count: usize, max_bytes: u64) -> Self {
         let in_use = InUse { count: 0, bytes: 0, waiting: VecDeque::new(), next_number: 0 };
         let in_use = Mutex::new(in_use);
@@ -136,24 +149,28 @@ impl Admission {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits as [`Self::admit`] does, but what is small need not wait.
-    fn admit_large(&self, bytes: u64, deadline: &Deadline) -> Result<Option<Admitted<'_>>, Late> {
-        if bytes < MIN_ADMITTED_BYTES {
+    /// As [`Self::reserve`], but small sizes need no permit.
+    fn reserve_large(
+        &self,
+        bytes: u64,
+        deadline: &Deadline,
+    ) -> Result<Option<MemoryPermit<'_>>, DeadlinePassed> {
+        if bytes < MIN_RESERVED_BYTES {
             return Ok(None);
         }
-        self.admit(bytes, deadline).map(Some).ok_or(Late)
+        self.reserve(bytes, deadline).map(Some).ok_or(DeadlinePassed)
     }
 
-    /// Waits until there is room for so many bytes; `None` if the deadline passes first. Whoever holds a share must not
-    /// wait for another: two such calls could wait for each other.
-    pub(crate) fn admit(&self, bytes: u64, deadline: &Deadline) -> Option<Admitted<'_>> {
-        // What is larger than the limit has all of it to itself.
+    /// Waits until so many bytes are free. Returns `None` if the deadline passes first. A call that holds a permit of this
+    /// budget must not wait for another one: two such calls could wait for each other.
+    pub(crate) fn reserve(&self, bytes: u64, deadline: &Deadline) -> Option<MemoryPermit<'_>> {
+        // What is larger than the budget gets all of it.
         let bytes = bytes.min(self.max_bytes);
         let mut in_use = self.in_use();
         let number = in_use.next_number;
         in_use.next_number += 1;
         in_use.waiting.push_back(number);
-        let admitted = loop {
+        let is_granted = loop {
             let fits = in_use.count < self.max_count && in_use.bytes + bytes <= self.max_bytes;
             if fits && in_use.waiting.front() == Some(&number) {
                 in_use.count += 1;
@@ -168,18 +185,18 @@ impl Admission {
         };
         in_use.waiting.retain(|waiting| *waiting != number);
         drop(in_use);
-        // There may be room for the next one, too.
+        // The next one may fit, too.
         self.freed.notify_all();
-        admitted.then(|| Admitted { admission: self, bytes })
+        is_granted.then(|| MemoryPermit { budget: self, bytes })
     }
 }
 
-impl Drop for Admitted<'_> {
+impl Drop for MemoryPermit<'_> {
     fn drop(&mut self) {
-        let mut in_use = self.admission.in_use();
+        let mut in_use = self.budget.in_use();
         in_use.count -= 1;
         in_use.bytes -= self.bytes;
-        self.admission.freed.notify_all();
+        self.budget.freed.notify_all();
     }
 }
 
@@ -195,19 +212,19 @@ mod tests {
         const MIB: u64 = 1024 * 1024;
         let (max_count, max_bytes) = (4, 256 * MIB);
         for size in [1, 10 * MIB, 100 * MIB, 199 * MIB, 1024 * MIB] {
-            let admission = Admission::new(max_count, max_bytes);
+            let budget = MemoryBudget::new(max_count, max_bytes);
             let (count, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
             thread::scope(|scope| {
                 for _ in 0..16 {
                     scope.spawn(|| {
-                        let admitted = admission.admit(size, &Deadline::default()).unwrap();
+                        let permit = budget.reserve(size, &Deadline::default()).unwrap();
                         let at_once = count.fetch_add(1, Ordering::SeqCst) + 1;
-                        let held = bytes.fetch_add(admitted.bytes, Ordering::SeqCst);
+                        let held = bytes.fetch_add(permit.bytes, Ordering::SeqCst);
                         assert!(at_once <= max_count, "{at_once} of {size}");
-                        assert!(held + admitted.bytes <= max_bytes, "{held} of {size}");
+                        assert!(held + permit.bytes <= max_bytes, "{held} of {size}");
                         thread::yield_now();
                         count.fetch_sub(1, Ordering::SeqCst);
-                        bytes.fetch_sub(admitted.bytes, Ordering::SeqCst);
+                        bytes.fetch_sub(permit.bytes, Ordering::SeqCst);
                     });
                 }
             });
@@ -216,35 +233,35 @@ mod tests {
 
     #[test]
     fn a_call_that_waits_for_its_turn_ends_with_its_deadline() {
-        let admission = Admission::new(1, 10);
-        let held = admission.admit(u64::MAX, &Deadline::default()).unwrap();
+        let budget = MemoryBudget::new(1, 10);
+        let held = budget.reserve(u64::MAX, &Deadline::default()).unwrap();
         let passed = Deadline::lasting_while(|| false);
-        assert!(admission.admit(1, &passed).is_none());
+        assert!(budget.reserve(1, &passed).is_none());
         drop(held);
-        assert!(admission.admit(1, &passed).is_some());
+        assert!(budget.reserve(1, &passed).is_some());
     }
 
     #[test]
     fn a_large_call_is_not_passed_by_small_ones() {
-        let admission = Admission::new(usize::MAX, 10);
-        let held = admission.admit(5, &Deadline::default()).unwrap();
+        let budget = MemoryBudget::new(usize::MAX, 10);
+        let held = budget.reserve(5, &Deadline::default()).unwrap();
         thread::scope(|scope| {
-            let large = scope.spawn(|| admission.admit(10, &Deadline::default()).unwrap());
-            while admission.in_use().waiting.is_empty() {
+            let large = scope.spawn(|| budget.reserve(10, &Deadline::default()).unwrap());
+            while budget.in_use().waiting.is_empty() {
                 thread::yield_now();
             }
-            assert!(admission.admit(1, &Deadline::lasting_while(|| false)).is_none());
+            assert!(budget.reserve(1, &Deadline::lasting_while(|| false)).is_none());
             drop(held);
             drop(large.join().unwrap());
         });
-        assert!(admission.admit(1, &Deadline::lasting_while(|| false)).is_some());
+        assert!(budget.reserve(1, &Deadline::lasting_while(|| false)).is_some());
     }
 
     #[test]
-    fn large_notebooks_and_files_to_search_wait_for_room_and_small_ones_do_not() {
+    fn large_notebooks_and_files_to_search_wait_for_memory_and_small_ones_do_not() {
         use crate::operations::{Open, Search};
         let dir = tempfile::tempdir().unwrap();
-        let large = "x".repeat(2 * MIN_ADMITTED_BYTES as usize);
+        let large = "x".repeat(2 * MIN_RESERVED_BYTES as usize);
         let text = serde_json::json!({ "cells": [{ "cell_type": "raw", "source": large }] });
         write(&dir.path().join("large.ipynb"), &text.to_string());
         write(&dir.path().join("small.ipynb"), r#"{"cells": []}"#);
@@ -258,7 +275,7 @@ mod tests {
             (&open as &(dyn Fn(&str) -> bool + Sync), "large.ipynb", "small.ipynb"),
             (&search, "large.txt", "small.txt"),
         ] {
-            let all = WHOLE_FILES.admit(u64::MAX, &Deadline::default()).unwrap();
+            let all = WHOLE_FILES.reserve(u64::MAX, &Deadline::default()).unwrap();
             assert!(call(small));
             thread::scope(|scope| {
                 let waits = scope.spawn(|| call(large));
@@ -273,24 +290,24 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_with_a_file_has_room_until_the_last_clone_of_it_is_dropped() {
+    fn the_memory_of_an_answer_is_released_with_its_last_clone() {
         use crate::CallOptions;
         use crate::operations::ReadBytes;
         let dir = tempfile::tempdir().unwrap();
-        write(&dir.path().join("large.bin"), &"x".repeat(MIN_ADMITTED_BYTES as usize));
+        write(&dir.path().join("large.bin"), &"x".repeat(MIN_RESERVED_BYTES as usize));
         let session = crate::Session::open([dir.path()]).unwrap();
-        let read = |room: Option<AnswerRoom>| {
-            let call = CallOptions::default().with_answer_room(room);
+        let read = |memory: Option<AnswerMemory>| {
+            let call = CallOptions::default().with_answer_memory(memory);
             session.perform_with(&ReadBytes::new("large.bin"), &call).unwrap();
         };
-        let room = AnswerRoom::default();
-        let (clone, watched) = (room.clone(), room.downgrade());
-        // A second file does not wait for the room of the first.
-        read(Some(room.clone()));
-        let rest = ANSWERS.max_bytes - 4 * MIN_ADMITTED_BYTES;
-        let rest = ANSWERS.admit(rest, &Deadline::default()).unwrap();
-        read(Some(room));
-        assert!(clone.share().is_some());
+        let memory = AnswerMemory::default();
+        let (clone, watched) = (memory.clone(), memory.downgrade());
+        // A second file does not wait for the memory of the first.
+        read(Some(memory.clone()));
+        let rest = ANSWERS.max_bytes - 4 * MIN_RESERVED_BYTES;
+        let rest = ANSWERS.reserve(rest, &Deadline::default()).unwrap();
+        read(Some(memory));
+        assert!(clone.permit().is_some());
         thread::scope(|scope| {
             let waits = scope.spawn(|| read(None));
             while !watched.is_overdue(Duration::ZERO) {
@@ -309,12 +326,12 @@ mod tests {
     fn large_edits_wait_before_they_lock_their_files() {
         use crate::operations::{Edit, Write};
         let dir = tempfile::tempdir().unwrap();
-        let large = format!("one\n{}", "x".repeat(MIN_ADMITTED_BYTES as usize));
+        let large = format!("one\n{}", "x".repeat(MIN_RESERVED_BYTES as usize));
         write(&dir.path().join("large.txt"), &large);
         write(&dir.path().join("small.txt"), "one\n");
         let session = crate::Session::open([dir.path()]).unwrap();
         let edit = |name: &str| session.perform(&Edit::new(name, "one", "two")).is_ok();
-        let all = EDITS.admit(u64::MAX, &Deadline::default()).unwrap();
+        let all = EDITS.reserve(u64::MAX, &Deadline::default()).unwrap();
         assert!(edit("small.txt"));
         thread::scope(|scope| {
             let waits = scope.spawn(|| edit("large.txt"));
