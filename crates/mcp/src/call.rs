@@ -30,7 +30,7 @@ use crate::caller::Caller;
 use crate::conversation::{Conversation, IdentifiedBy};
 use crate::roots::{RootsState, resolve_roots};
 use crate::service::Shared;
-use crate::threads::{run, stay_awake};
+use crate::threads::{run, spin_until_done};
 use crate::viewers::ViewersFirst;
 use crate::{reply, server};
 
@@ -150,7 +150,7 @@ impl Call<'_> {
             }
         };
         let work = run(&self.shared.running, work);
-        stay_awake(&self.shared.running, &work).await;
+        spin_until_done(&self.shared.running, &work).await;
         let seconds = tools.session().settings().deadline_seconds;
         let running = RunningCall { call: self, begin, seconds, cancel };
         let waits = running.wait_for(work, &mut route, &approval_time, change_guard, &progress);

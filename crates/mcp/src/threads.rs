@@ -66,15 +66,15 @@ pub(crate) fn run<T: Send + 'static>(
     })
 }
 
-/// Waits a moment for work on a thread without going to sleep, because waking this thread takes as long as most
+/// Busy-waits for work on a thread, for at most half a millisecond, because waking this thread takes as long as most
 /// calls. Other messages are handled meanwhile. Does not wait if the processors have other work.
-pub(crate) async fn stay_awake<T>(tracker: &TaskTracker, work: &JoinHandle<T>) {
+pub(crate) async fn spin_until_done<T>(tracker: &TaskTracker, work: &JoinHandle<T>) {
     static HAS_PROCESSORS: LazyLock<bool> =
         LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
     let begin = Instant::now();
     while !work.is_finished()
         && tracker.len() == 1
-        && begin.elapsed() < limits::AWAKE_FOR
+        && begin.elapsed() < limits::MAX_SPIN
         && *HAS_PROCESSORS
     {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! A small read that is performed on the thread that moves a server's messages, because its file is in the page cache.
+//! A small read that is performed on the event-loop thread, because its file is in the page cache.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -30,7 +30,7 @@ pub(crate) const MAX_AUDIT_CHARS: usize = 4_096;
 /// How often a change is planned again because the file was modified.
 pub(crate) const MAX_ATTEMPTS: usize = 16;
 
-/// The largest file that is read on the thread that moves a server's messages. Such a read takes less time than
+/// The largest file that is read on the event-loop thread. Such a read takes less time than
 /// waking another thread.
 pub(crate) const MAX_CACHED_FILE_BYTES: usize = 64 * 1024;
 
