@@ -53,7 +53,7 @@ mod words;
 pub use answer::{Answer, Block, Blocks, Image, Resource, ToolResult};
 pub use classic::CLASSIC;
 pub use code::code;
-pub use dialect::{Dialect, dialects_meant_by_all, every_dialect, named_dialects};
+pub use dialect::{Dialect, core_dialects, every_dialect, named_dialects};
 pub use dotted::DOTTED;
 pub use editor::{EDITOR, EDITOR_20250124};
 pub use export::{Format, list};
