@@ -141,7 +141,7 @@ pub(crate) mod http {
     pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(30);
     pub(crate) const ANSWER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-    /// How many threads move messages over HTTP. They also answer small reads of cached files; other calls run on
+    /// How many event-loop threads there are over HTTP. They also answer small reads of cached files; other calls run on
     /// other threads.
     pub(crate) const MAX_EVENT_LOOP_THREADS: usize = 4;
 
