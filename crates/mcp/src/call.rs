@@ -42,9 +42,9 @@ pub(crate) async fn call(
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let begin = Instant::now();
-    let maker = Caller::call_options(&context);
+    let base_options = Caller::call_options(&context);
     let Some(tool) = shared.toolbox.find(&request.name) else {
-        let ended = refuse_unknown(shared, conversation, &maker, &request.name);
+        let ended = refuse_unknown(shared, conversation, &base_options, &request.name);
         shared.count("unknown", ended.outcome, begin.elapsed());
         return ended.response;
     };
@@ -52,7 +52,7 @@ pub(crate) async fn call(
     let audit_line = SharedAuditLine::default();
     let tool = tool.entry;
     let call =
-        Call { shared, conversation, identified_by, tool, maker, context, begin, stop, audit_line };
+        Call { shared, conversation, identified_by, tool, base_options, context, begin, stop, audit_line };
     let ended = call.make(request).await.unwrap_or_else(|ended| *ended);
     call.log(&ended).await;
     ended.response
@@ -65,7 +65,7 @@ struct Call<'c> {
     identified_by: IdentifiedBy,
     tool: &'static ToolEntry,
     /// Options that name the client and its token.
-    maker: CallOptions,
+    base_options: CallOptions,
     context: RequestContext<RoleServer>,
     begin: Instant,
     stop: StopSignal,
@@ -170,12 +170,12 @@ impl Call<'_> {
 
     /// The options of a call, wherever it is performed.
     fn options(&self, cancel: &Cancel) -> CallOptions {
-        self.maker.clone().with_cancel(cancel.clone())
+        self.base_options.clone().with_cancel(cancel.clone())
     }
 
     /// Answers with an error of the tool, and writes the audit line.
     fn refuse(&self, error: Arc<Error>) -> Box<Ended> {
-        let options = self.maker.clone().with_audit_line(self.audit_line.clone());
+        let options = self.base_options.clone().with_audit_line(self.audit_line.clone());
         let done = self.conversation.whole().refuse_call(self.tool.name, error, &options);
         Box::new(Ended::performed(done, None))
     }
@@ -205,7 +205,7 @@ impl Call<'_> {
         if !server::is_stateless(&self.context) {
             return Ok(Default::default());
         }
-        if let (Some(feed), Some(client)) = (&self.shared.options.feed, &self.maker.client) {
+        if let (Some(feed), Some(client)) = (&self.shared.options.feed, &self.base_options.client) {
             feed.client_connected(client);
         }
         // Computed for stateless requests only: hashing long arguments takes time.
@@ -253,7 +253,7 @@ impl Call<'_> {
                 earlier: route.earlier_answers(),
                 client_approver,
                 session: tools.session().id().to_owned(),
-                client: self.maker.client.clone(),
+                client: self.base_options.client.clone(),
                 session_grants,
                 cancel: cancel.clone(),
             }) as _),
@@ -263,11 +263,11 @@ impl Call<'_> {
 
     /// Counts and logs the call. Also sends the log message to the client, if it has set the level.
     async fn log(&self, ended: &Ended) {
-        let Self { shared, conversation, context, tool, maker, begin, .. } = self;
+        let Self { shared, conversation, context, tool, base_options, begin, .. } = self;
         let Ended { outcome, compact_params, .. } = ended;
         let taken = begin.elapsed();
         shared.count(tool.name, outcome, taken);
-        let (workspace, token) = (&shared.options.workspace, maker.token.as_deref());
+        let (workspace, token) = (&shared.options.workspace, base_options.token.as_deref());
         let milliseconds = taken.as_millis() as u64;
         tracing::info!(workspace, token, tool = tool.name, outcome, milliseconds, "call");
         conversation.log_search_status();
@@ -284,13 +284,13 @@ impl Call<'_> {
 fn refuse_unknown(
     shared: &Shared,
     conversation: &Conversation,
-    maker: &CallOptions,
+    base_options: &CallOptions,
     name: &str,
 ) -> Ended {
     let error = shared.toolbox.unknown(name);
     let message = error.with_hint();
     // The call is in the audit log, too.
-    let refused = conversation.whole().refuse_call(name, error, maker);
+    let refused = conversation.whole().refuse_call(name, error, base_options);
     if shared.toolbox.answers_unknown_tools() {
         return Ended::performed(refused, None);
     }

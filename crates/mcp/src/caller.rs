@@ -40,7 +40,7 @@ impl Caller {
         context.extensions.get().cloned()
     }
 
-    /// The options of a call, as the audit log names its maker.
+    /// The options of a call, which name the client and its token for the audit log.
     pub(crate) fn call_options(context: &RequestContext<RoleServer>) -> CallOptions {
         let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
         let token = Some(Self::of(context).token).filter(|token| !token.is_empty());
@@ -54,7 +54,7 @@ impl Caller {
     }
 
     /// Returns the session in the caller's mode, if that allows less than the session's own.
-    pub(crate) fn limit(&self, session: Session) -> Session {
+    pub(crate) fn restrict_mode(&self, session: Session) -> Session {
         let own = session.settings().permissions.mode;
         match self.mode {
             Some(mode) if allows(mode) < allows(own) => session.in_mode(mode),
@@ -96,7 +96,7 @@ mod tests {
             settings.permissions.mode = own;
             let session = Session::with_settings([dir.path()], settings).unwrap();
             let caller = Caller { mode: token, ..Caller::default() };
-            let limited = caller.limit(session).settings().permissions.mode;
+            let limited = caller.restrict_mode(session).settings().permissions.mode;
             assert_eq!(limited, expected, "{own:?} {token:?}");
         }
     }

@@ -60,7 +60,7 @@ impl Server {
         self.own.get_or_init(|| {
             let session = self.shared.toolbox.session().another();
             let session = match self.caller.get() {
-                Some(caller) => caller.limit(session),
+                Some(caller) => caller.restrict_mode(session),
                 None => session,
             };
             // Some HTTP clients begin a session for each call. On streams, such sessions find each other by their

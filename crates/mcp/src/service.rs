@@ -166,7 +166,7 @@ impl Shared {
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             named.remove(&oldest);
         }
-        let session = caller.limit(self.toolbox.session().another());
+        let session = caller.restrict_mode(self.toolbox.session().another());
         let session = match key.name {
             ConversationName::Session(_) => session,
             ConversationName::Client(_) => session.forgetting_writes(),
