@@ -24,8 +24,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let toolbox =
-            self.options.toolbox(self.options.configure()?.settings, &core_dialects())?;
+        let toolbox = self.options.toolbox(self.options.configure()?.settings, &core_dialects())?;
         let mut input = io::stdin().lock();
         let mut line = Vec::new();
         loop {

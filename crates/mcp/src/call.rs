@@ -29,14 +29,14 @@ use crate::approve::{ApprovalRoute, ApprovalTime, CallState};
 use crate::caller::Caller;
 use crate::conversation::{Conversation, IdentifiedBy};
 use crate::roots::{RootsState, resolve_roots};
-use crate::service::Shared;
+use crate::service::ServiceState;
 use crate::threads::{run, spin_until_done};
 use crate::viewers::ViewersFirst;
 use crate::{reply, server};
 
 /// Makes a call in a conversation. `identified_by` says how the request has named the conversation.
 pub(crate) async fn call(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServiceState>,
     (conversation, identified_by): (&Conversation, IdentifiedBy),
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
@@ -51,8 +51,17 @@ pub(crate) async fn call(
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
     let audit_line = SharedAuditLine::default();
     let tool = tool.entry;
-    let call =
-        Call { shared, conversation, identified_by, tool, base_options, context, begin, stop, audit_line };
+    let call = Call {
+        shared,
+        conversation,
+        identified_by,
+        tool,
+        base_options,
+        context,
+        begin,
+        stop,
+        audit_line,
+    };
     let ended = call.make(request).await.unwrap_or_else(|ended| *ended);
     call.log(&ended).await;
     ended.response
@@ -60,7 +69,7 @@ pub(crate) async fn call(
 
 /// A call of a tool that exists.
 struct Call<'c> {
-    shared: &'c Arc<Shared>,
+    shared: &'c Arc<ServiceState>,
     conversation: &'c Conversation,
     identified_by: IdentifiedBy,
     tool: &'static ToolEntry,
@@ -282,7 +291,7 @@ impl Call<'_> {
 
 /// The answer to a call of an unknown tool.
 fn refuse_unknown(
-    shared: &Shared,
+    shared: &ServiceState,
     conversation: &Conversation,
     base_options: &CallOptions,
     name: &str,

@@ -20,13 +20,13 @@ use serde_json::Value;
 use crate::bad_message::UNREADABLE;
 use crate::caller::Caller;
 use crate::conversation::{Conversation, ConversationName, IdentifiedBy};
-use crate::service::Shared;
+use crate::service::ServiceState;
 use crate::{call, limits, reply};
 
 /// Answers a client's requests.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceState>,
     /// The conversation of the connection or of the HTTP session. A server for stateless requests has none.
     own: OnceLock<Arc<Conversation>>,
     /// The caller that began the HTTP session.
@@ -40,7 +40,7 @@ pub struct Server {
 
 impl Server {
     /// A server for one connection on streams. All its requests belong to one conversation.
-    pub(crate) fn for_stream(shared: Arc<Shared>) -> Self {
+    pub(crate) fn for_stream(shared: Arc<ServiceState>) -> Self {
         Self {
             shared,
             own: OnceLock::new(),
@@ -52,7 +52,7 @@ impl Server {
 
     /// A server for an HTTP session, if its first request is `initialize`; otherwise for stateless requests.
     #[cfg(feature = "http")]
-    pub(crate) fn for_http(shared: Arc<Shared>) -> Self {
+    pub(crate) fn for_http(shared: Arc<ServiceState>) -> Self {
         Self { has_own_conversation: false.into(), on_stdio: false, ..Self::for_stream(shared) }
     }
 
@@ -66,7 +66,7 @@ impl Server {
             // Some HTTP clients begin a session for each call. On streams, such sessions find each other by their
             // parent process.
             let session = if self.on_stdio { session } else { session.maybe_session_per_call() };
-            self.shared.conversation(session)
+            self.shared.new_conversation(session)
         })
     }
 
@@ -112,7 +112,7 @@ impl Server {
             }
         };
         let identified_by = name.identified_by();
-        Ok((self.shared.named(&caller, name), identified_by))
+        Ok((self.shared.stateless_conversation(&caller, name), identified_by))
     }
 }
 

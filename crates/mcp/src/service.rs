@@ -23,10 +23,10 @@ use crate::{Server, limits};
 
 /// Tools on a workspace, which any number of clients can call.
 #[derive(Clone, Debug)]
-pub struct Service(pub(crate) Arc<Shared>);
+pub struct Service(pub(crate) Arc<ServiceState>);
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServiceState {
     pub(crate) toolbox: Toolbox,
     /// The list of tools. It is made when a client first asks for it.
     list: OnceLock<ListToolsResult>,
@@ -51,7 +51,7 @@ impl Service {
         let key = options.state_key.clone().or_else(StateKey::random);
         let codec = key.and_then(|key| RequestStateCodec::try_new(key.0).ok());
         let used_states = UsedStates::new(options.state_marks.clone());
-        Self(Arc::new(Shared {
+        Self(Arc::new(ServiceState {
             toolbox,
             list: OnceLock::new(),
             info,
@@ -112,7 +112,7 @@ impl Service {
     }
 }
 
-impl Shared {
+impl ServiceState {
     pub(crate) fn list(&self) -> &ListToolsResult {
         self.list.get_or_init(|| list(&self.toolbox))
     }
@@ -125,7 +125,7 @@ impl Shared {
     }
 
     /// A new conversation, for example for a connection.
-    pub(crate) fn conversation(&self, session: Session) -> Arc<Conversation> {
+    pub(crate) fn new_conversation(&self, session: Session) -> Arc<Conversation> {
         let binding = session.id().to_owned();
         Arc::new(Conversation::new(self.toolbox.on(session), binding))
     }
@@ -133,7 +133,11 @@ impl Shared {
     /// The conversation that a caller's stateless requests name. Forgets conversations that were idle for too long.
     /// If there are too many, forgets one of the token that has the most: the one that was idle longest. A
     /// conversation with a running call is not idle.
-    pub(crate) fn named(&self, caller: &Caller, name: ConversationName) -> Arc<Conversation> {
+    pub(crate) fn stateless_conversation(
+        &self,
+        caller: &Caller,
+        name: ConversationName,
+    ) -> Arc<Conversation> {
         let now = Instant::now();
         let (token, mode) = (caller.token.clone(), caller.mode.map(|mode| mode.name()));
         let key = ConversationKey { token, mode, name };
@@ -240,7 +244,9 @@ mod tests {
     fn a_conversation_with_a_running_call_makes_no_room_if_another_can() {
         let (_dir, service) = served(2, Duration::MAX);
         let caller = Caller::default();
-        let named = |name: &str| service.0.named(&caller, ConversationName::Session(name.into()));
+        let named = |name: &str| {
+            service.0.stateless_conversation(&caller, ConversationName::Session(name.into()))
+        };
         let held = named("one");
         let (one, two) = (id(&held), id(&named("two")));
         named("three");
@@ -256,7 +262,7 @@ mod tests {
     fn a_conversation_with_a_running_call_is_not_idle() {
         let (_dir, service) = served(2, Duration::ZERO);
         let one = || ConversationName::Session("one".into());
-        let named = || service.0.named(&Caller::default(), one());
+        let named = || service.0.stateless_conversation(&Caller::default(), one());
         let held = named();
         assert!(Arc::ptr_eq(&held, &named()));
         let one = id(&held);
@@ -274,7 +280,7 @@ mod tests {
         };
         let (few, many) = (caller("few", Some(1)), caller("many", None));
         let named = |caller: &Caller, name: &str| {
-            id(&service.0.named(caller, ConversationName::Session(name.into())))
+            id(&service.0.stateless_conversation(caller, ConversationName::Session(name.into())))
         };
         let first = named(&few, "one");
         assert_ne!(named(&many, "one"), first);

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::limits;
-use crate::service::Shared;
+use crate::service::ServiceState;
 
 /// How long after a call begins the server answers it, whether or not its thread is done. The engine itself ends a
 /// call at its deadline, unless the thread hangs.
@@ -21,7 +21,7 @@ pub(crate) fn answer_after(deadline_seconds: u64) -> Duration {
 /// Runs work on a thread and waits for it. If this future is dropped before, the thread counts as stuck until it is
 /// done.
 pub(crate) async fn run_or_leave<T: Send + 'static>(
-    shared: &Shared,
+    shared: &ServiceState,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     struct WatchOnDrop<'s, T: Send + 'static>(&'s StuckThreads, Option<JoinHandle<Option<T>>>);
