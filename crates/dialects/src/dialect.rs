@@ -3,7 +3,7 @@
 use pinfold::Error;
 
 use crate::hint::FailedCall;
-use crate::words::shortened;
+use crate::phrases::shortened;
 use crate::{
     Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, GEMINI, MEMORY, OPENCODE, PATCH, REFERENCE,
     SCOPED, TOOLSET, ToolEntry,

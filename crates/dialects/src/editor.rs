@@ -55,7 +55,7 @@ const fn entry<const UNDO: bool>() -> ToolEntry {
 }
 
 fn error_answer(error: &Error, call: &FailedCall) -> Answer {
-    let message = match (error, &call.problem) {
+    let message = match (error, &call.error_text) {
         // These sentences say already what to do.
         (
             Error::ManyMatches { .. }

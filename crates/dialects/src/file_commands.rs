@@ -9,7 +9,7 @@ use pinfold::{Error, MatchMode, PageEnd, RawPath, ReadRule, Replacement, Style};
 use crate::ToolContext;
 use crate::change_summary::ChangeSummary;
 use crate::hint::HintNames;
-use crate::words::malformed;
+use crate::phrases::malformed;
 
 /// The maximum number of characters in an answer, unless the settings override it. The vendor's own implementation
 /// has the same.
@@ -55,7 +55,7 @@ pub(crate) fn line_to_insert_after(insert_line: i64) -> u64 {
 pub(crate) fn unknown_command(command: &str, tool: &str, commands: &str) -> Error {
     Error::InvalidArgument(format!(
         "Unrecognized command {}. The allowed commands for the {tool} tool are: {commands}",
-        crate::words::shortened(command),
+        crate::phrases::shortened(command),
     ))
 }
 
@@ -200,7 +200,7 @@ impl CommandFile {
     }
 
     /// The error message in both tools. `old` is the text to replace, `insert_line` the line to insert after.
-    pub(crate) fn problem(
+    pub(crate) fn error_text(
         &self,
         error: &Error,
         old: &str,

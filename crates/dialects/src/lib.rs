@@ -40,6 +40,7 @@ mod memory;
 mod names;
 mod opencode;
 mod patch;
+mod phrases;
 mod portable_names;
 mod reference;
 mod schema;
@@ -48,7 +49,6 @@ mod tool;
 mod tool_context;
 mod toolbox;
 mod toolset;
-mod words;
 
 pub use answer::{Answer, Block, Blocks, Image, Resource, ToolResult};
 pub use classic::CLASSIC;

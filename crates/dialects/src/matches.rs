@@ -4,7 +4,7 @@ use pinfold::operations::{AnswerWith, Matched, Search, Searched};
 use pinfold::{BinaryNote, Error, Line, Place, Role};
 
 use crate::ToolContext;
-use crate::words::{brackets, count, fit, joined, left_out, shortened, skipped, unread};
+use crate::phrases::{brackets, count, fit, joined, left_out, shortened, skipped, unread};
 
 /// A matching line and its context lines.
 pub(crate) struct FoundMatch<'f> {

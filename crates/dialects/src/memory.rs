@@ -40,7 +40,7 @@ pub fn check_settings(dialects: &[&'static Dialect], settings: &Settings) -> Res
 }
 
 fn error_answer(error: &Error, call: &FailedCall) -> Answer {
-    let message = match (error, &call.problem) {
+    let message = match (error, &call.error_text) {
         // These messages already say what to do.
         (
             Error::ManyMatches { .. }

@@ -9,8 +9,8 @@ use pinfold::{CachedFile, CallOptions, Error, ReadRule, Session};
 use serde_json::Value;
 
 use crate::hint::FailedCall;
+use crate::phrases::shortened;
 use crate::tool::ParsedCall;
-use crate::words::shortened;
 use crate::{Answer, Dialect, ToolContext, ToolEntry, args, portable_names};
 
 /// The tools of one or more dialects, on one session.
@@ -146,10 +146,10 @@ impl Toolbox {
     /// Performs a call.
     pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Performed {
         let PreparedCall { name, tool, parsed } = prepared;
-        let refuse = |error: &Error, problem: Option<String>| {
+        let refuse = |error: &Error, error_text: Option<String>| {
             let (dialect, entry) = tool.map_or((self.first, None), |(d, entry)| (d, Some(entry)));
             let hint = (self.front_end_hint)(error);
-            let answer = error_answer(dialect, entry, error, self.portable(), (problem, hint));
+            let answer = error_answer(dialect, entry, error, self.portable(), (error_text, hint));
             Performed { answer, outcome: crate::code(error) }
         };
         let work = |call: &CallOptions| {
@@ -157,7 +157,7 @@ impl Toolbox {
             match parsed {
                 Err(error) => refuse(error, None),
                 Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
-                    Err(error) => refuse(&error, parsed.problem(&error, &ctx)),
+                    Err(error) => refuse(&error, parsed.error_text(&error, &ctx)),
                     Ok(answer) => Performed { answer, outcome: "ok" },
                 },
             }
@@ -220,11 +220,11 @@ fn error_answer(
     entry: Option<&ToolEntry>,
     error: &Error,
     portable: bool,
-    (problem, front_end_hint): (Option<String>, Option<String>),
+    (error_text, front_end_hint): (Option<String>, Option<String>),
 ) -> Answer {
     let tool = entry.map(|entry| entry.name);
     let read_only = entry.is_none_or(|entry| entry.hints.read_only);
-    let call = FailedCall { tool, read_only, portable, problem, front_end_hint };
+    let call = FailedCall { tool, read_only, portable, error_text, front_end_hint };
     (dialect.error_answer)(error, &call)
 }
 

@@ -207,11 +207,11 @@ fn form(request: &ApprovalRequest, session_grants: bool) -> Result<ElicitRequest
 /// The user's answer. Anything but a clear approval is a denial.
 fn approval_answer(answer: ElicitResult) -> ApprovalAnswer {
     let content = answer.content.unwrap_or_default();
-    let words = content.get("reason").and_then(Value::as_str).map(str::trim);
-    let words = words.filter(|words| !words.is_empty()).map(str::to_owned);
+    let reason = content.get("reason").and_then(Value::as_str).map(str::trim);
+    let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
     match (answer.action, content.get("answer").and_then(Value::as_str)) {
         (ElicitationAction::Accept, Some(ONCE)) => ApprovalAnswer::Once,
         (ElicitationAction::Accept, Some(SESSION)) => ApprovalAnswer::Session,
-        _ => ApprovalAnswer::Denied(words),
+        _ => ApprovalAnswer::Denied(reason),
     }
 }

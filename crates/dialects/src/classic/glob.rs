@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::limits;
+use crate::phrases::{brackets, count, fit, skipped, unread, withheld};
 use crate::tool_context::AbsolutePath;
-use crate::words::{brackets, count, fit, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`. Hidden and git-ignored

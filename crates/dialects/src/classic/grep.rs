@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::limits;
 use crate::matches::{self, compact_params, matching, nothing_found};
+use crate::phrases::{count, fit, shortened, skipped, unread, withheld};
 use crate::tool_context::{AbsolutePath, RelativePath};
-use crate::words::{count, fit, shortened, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::limits;
+use crate::phrases::{count, fit, human_size, unread, withheld};
 use crate::tool_context::AbsolutePath;
-use crate::words::{count, fit, human_size, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Lists one directory: kind, name and size of each entry, hidden ones too, directories first.

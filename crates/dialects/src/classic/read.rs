@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Image;
 use crate::limits;
+use crate::phrases::{count, malformed, shortened, with_notices};
 use crate::tool_context::AbsolutePath;
-use crate::words::{count, malformed, shortened, with_notices};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Reads a file: text with line numbers, as `cat -n` does (number and tab are not part of the file);

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::phrases::{brackets, fit, joined, left_out, skipped, unread, utc, withheld};
 use crate::tool_context::RelativePath;
-use crate::words::{brackets, fit, joined, left_out, skipped, unread, utc, withheld};
 use crate::{Tool, ToolContext};
 
 /// Lists files: a directory's own, or those at all levels that a glob such as `**/*.ts` fits. Hidden

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::TextReply;
 use crate::limits;
+use crate::phrases::malformed;
 use crate::tool_context::RelativePath;
-use crate::words::malformed;
 use crate::{Tool, ToolContext};
 
 /// Reads a text file and gives its lines with their numbers, as `cat -n` does.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::matches::{compact_params, context, matches, message};
+use crate::phrases::withheld;
 use crate::tool_context::RelativePath;
-use crate::words::withheld;
 use crate::{Tool, ToolContext};
 
 /// Searches file contents for a regex. Git-ignored files only where `path` or `glob` names them.

@@ -9,9 +9,9 @@ use crate::ToolContext;
 use crate::answer::Blocks;
 use crate::limits;
 use crate::matches::{compact_params, context, matching, nothing_found};
+use crate::phrases::{fit, shortened, skipped, unread};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::{fit, shortened, skipped, unread};
 
 /// Searches the content of files for a regex. Few matches are shown with the lines around them.
 #[derive(Deserialize, JsonSchema)]
@@ -78,7 +78,7 @@ impl DispatchTool for GrepSearch {
         }))
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         match error {
             Error::BadRegex { problem, .. } => {
                 Some(format!("Invalid regular expression pattern provided: {problem}"))

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::ignore_files;
 use crate::limits;
+use crate::phrases::{fit, unread};
 use crate::tool_context::RelativePath;
-use crate::words::{fit, unread};
 use crate::{Tool, ToolContext};
 
 /// Lists one directory: its subdirectories, then its files with their sizes. What ignore files leave
@@ -77,7 +77,7 @@ impl Tool for ListDirectory {
         text
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         let path = ctx.absolute_path(self.dir_path.as_str());
         match error {
             Error::NotFound { .. } | Error::DirectoryNotFound { .. } | Error::Dangling { .. } => {

@@ -9,9 +9,9 @@ use crate::ToolContext;
 use crate::answer::{Block, Blocks};
 use crate::attachment::attachment;
 use crate::limits;
+use crate::phrases::malformed;
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::malformed;
 
 /// Reads a file: text as it is, without line numbers; images, PDFs and audio as attachments. A long
 /// one is shown in part, and the answer says how to go on.
@@ -56,7 +56,7 @@ impl DispatchTool for ReadFile {
         }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         Some(match error {
             Error::NotFound { .. } | Error::Dangling { .. } | Error::DirectoryNotFound { .. } => {
                 "Could not read file because no file was found at the specified path.".into()

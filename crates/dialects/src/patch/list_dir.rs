@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::limits;
+use crate::phrases::{fit, unread};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::{fit, unread};
 
 /// Lists a directory and what is below it: `/` marks directories, `@` symlinks, `?` what is neither of
 /// these nor a file.
@@ -66,7 +66,7 @@ impl DispatchTool for ListDir {
         Ok(text)
     }
 
-    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
         match error {
             Error::OutOfRange { total, .. } => {
                 Some(format!("offset exceeds directory entry count; there are {total}"))

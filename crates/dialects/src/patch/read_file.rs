@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::limits;
+use crate::phrases::{count, malformed, with_notices};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::{count, malformed, with_notices};
 
 /// Reads a text file. Each line is shown as `L{number}: {line}`.
 #[derive(Deserialize, JsonSchema)]
@@ -58,7 +58,7 @@ impl DispatchTool for ReadFile {
         Ok(with_notices(page.content, &notices))
     }
 
-    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
         match error {
             Error::OutOfRange { total, .. } => {
                 Some(format!("offset exceeds file length; the file has {}", count(*total, "line")))

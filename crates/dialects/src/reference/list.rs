@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::limits;
+use crate::phrases::{fit, joined, left_out, unread};
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
-use crate::words::{fit, joined, left_out, unread};
 use crate::{Tool, ToolContext};
 
 /// Lists a directory: `[DIR]` or `[FILE]` and the name, a line each.
@@ -70,8 +70,8 @@ impl Tool for ListDirectory {
         Text { note: note(&listed, shown), text }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        SystemCall::Of("scandir", &self.path).problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        SystemCall::Of("scandir", &self.path).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -116,8 +116,8 @@ impl Tool for ListDirectoryWithSizes {
         Text { text: lines.join("\n"), note }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        SystemCall::Of("scandir", &self.path).problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        SystemCall::Of("scandir", &self.path).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {

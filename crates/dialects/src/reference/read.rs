@@ -103,12 +103,17 @@ impl Window {
         text.into()
     }
 
-    fn problem(self, path: &ReferencePath, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(
+        self,
+        path: &ReferencePath,
+        error: &Error,
+        ctx: &ToolContext<'_>,
+    ) -> Option<String> {
         let call = match error {
             Error::NotFound { .. } if self.tail.is_some() => "stat",
             _ => "open",
         };
-        SystemCall::Of(call, path).problem(error, ctx)
+        SystemCall::Of(call, path).error_text(error, ctx)
     }
 }
 
@@ -155,8 +160,8 @@ impl Tool for ReadTextFile {
         self.window().reply(done)
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        self.window().problem(&self.path, error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        self.window().error_text(&self.path, error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -179,8 +184,8 @@ impl Tool for ReadFile {
         Window::new(self.tail, self.head).reply(done)
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        Window::new(self.tail, self.head).problem(&self.path, error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        Window::new(self.tail, self.head).error_text(&self.path, error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -213,7 +218,7 @@ impl Tool for ReadMultipleFiles {
                     tool: Some(Self::NAME),
                     read_only: true,
                     portable: ctx.session.settings().portable_names,
-                    problem: SystemCall::Of("open", path).problem(&error, ctx),
+                    problem: SystemCall::Of("open", path).error_text(&error, ctx),
                     front_end_hint: None,
                 };
                 format!("{}: Error - {}", path.shown(), message(&error, &call))
@@ -224,6 +229,6 @@ impl Tool for ReadMultipleFiles {
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
         let paths: Vec<_> = self.paths.iter().map(|path| ctx.short_path(path.as_str())).collect();
-        crate::words::shortened(&paths.join(", "))
+        crate::phrases::shortened(&paths.join(", "))
     }
 }

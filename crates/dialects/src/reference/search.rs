@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::limits;
+use crate::phrases::{fit, joined, left_out, unread};
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
-use crate::words::{fit, joined, left_out, unread};
 use crate::{Tool, ToolContext};
 
 /// Finds files and directories by a glob on the path below `path`: `**/*.ts` at any depth. Returns
@@ -59,8 +59,8 @@ impl Tool for SearchFiles {
         Text { text, note }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        SystemCall::Of("scandir", &self.path).problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        SystemCall::Of("scandir", &self.path).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::phrases::{brackets, fit, joined, kind_word, left_out, skipped, unread, withheld};
 use crate::tool_context::RelativePath;
-use crate::words::{brackets, fit, joined, kind_word, left_out, skipped, unread, withheld};
 use crate::{Tool, ToolContext};
 
 /// Lists a directory's entries, at one level or more. Git-ignored ones only where the path names them.

@@ -158,7 +158,7 @@ impl RepeatedCallApprover {
                 match approval_answer(answer) {
                     ApprovalAnswer::Once => answers.approved.push((asked, false)),
                     ApprovalAnswer::Session => answers.approved.push((asked, session_grants)),
-                    ApprovalAnswer::Denied(words) => answers.denied = Some((asked, words)),
+                    ApprovalAnswer::Denied(reason) => answers.denied = Some((asked, reason)),
                     ApprovalAnswer::Unanswered(_)
                     | ApprovalAnswer::Unavailable
                     | ApprovalAnswer::Deferred => {}
@@ -176,7 +176,7 @@ impl RepeatedCallApprover {
             return Some(if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once });
         }
         let denied = answers.denied.as_ref().filter(|(known, _)| *known == asked);
-        denied.map(|(_, words)| ApprovalAnswer::Denied(words.clone()))
+        denied.map(|(_, reason)| ApprovalAnswer::Denied(reason.clone()))
     }
 
     /// The request that the client has to ask about next, and the state for the round that answers it.
