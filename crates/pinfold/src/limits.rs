@@ -1,28 +1,30 @@
-//! The limits and defaults of the engine, each with the reason for its value.
+//! The limits of the engine, each with the reason for its value. `DEFAULT_*` is the default of a setting, `MAX_*` a limit
+//! that no setting raises.
 
 /// Bytes of text in one result of a tool, unless its dialect has another limit: about 25,000 tokens, more than most
 /// models use well at once.
-pub const DEFAULT_OUTPUT_BYTES: usize = 100 * 1024;
+pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 100 * 1024;
 
-/// Bytes of text in one result of a library call or of the dialect `reference`.
-pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
+/// Bytes of text in one result of a library call or of the dialect `reference`, whose callers page through text
+/// themselves.
+pub const DEFAULT_MAX_LIBRARY_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// Characters shown of a line. A minified file must not fill a result.
-pub const MAX_LINE_CHARS: usize = 2_000;
+pub const DEFAULT_MAX_LINE_CHARS: usize = 2_000;
 
 /// The deadline of a call, in seconds. Counting the lines of a 10 GB file in the page cache takes less.
-pub const DEADLINE_SECONDS: u64 = 60;
+pub const DEFAULT_DEADLINE_SECONDS: u64 = 60;
 
 /// The largest file that is edited or shown as a diff: both versions are in memory.
-pub const MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
+pub const DEFAULT_MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
 
 pub use pinfold_text::MAX_REPLACEMENTS;
 
 /// For how many days a change can be undone.
-pub const JOURNAL_DAYS: u64 = 30;
+pub const DEFAULT_JOURNAL_DAYS: u64 = 30;
 
 /// Bytes of backups in the journal: enough for a busy month of source code.
-pub const MAX_JOURNAL_BYTES: u64 = 1024 * 1024 * 1024;
+pub const DEFAULT_MAX_JOURNAL_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Characters of a path, or of the name of a tool or client, in an audit line: `PATH_MAX`.
 pub(crate) const MAX_AUDIT_CHARS: usize = 4_096;
@@ -79,7 +81,7 @@ pub(crate) const MAX_REWOUND_CHANGES: usize = 10_000;
 pub(crate) const MAX_LEFT_OUT_NAMES: usize = 10_000;
 
 /// Files that a search by name lists. A model can use fewer, and more would fill its context.
-pub const MAX_GLOB_FILES: usize = 1_000;
+pub const DEFAULT_MAX_GLOB_FILES: usize = 1_000;
 
 /// Entries in a list: about as many as fit into a result.
 pub const MAX_LIST_ENTRIES: usize = 5_000;
@@ -129,7 +131,7 @@ pub(crate) const MAX_KEPT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Bytes of text that a search reads after its page is full, to count the other matches. This takes a fraction of a
 /// second.
-pub const MAX_COUNT_BYTES: u64 = 256 * 1024 * 1024;
+pub const DEFAULT_MAX_COUNT_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Bytes of memory for the content index: the trigrams of some gigabytes of source code.
 pub const MAX_INDEX_BYTES: u64 = 256 * 1024 * 1024;

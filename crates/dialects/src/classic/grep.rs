@@ -82,7 +82,7 @@ impl Tool for Grep {
             .with_answer(self.answer())
             .with_skip(self.offset.unwrap_or(0))
             .with_max_results((max_results > 0).then_some(max_results))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_max_count_bytes(Some(ctx.max_count_bytes()))
             .with_line_cost(if self.numbers.unwrap_or(true) { numbered_cost } else { plain_cost }))
     }
@@ -175,7 +175,7 @@ impl Grep {
         more: impl Fn(&Matched) -> String,
     ) -> String {
         let row = |file: &Matched| format!("{}{}\n", ctx.absolute(&file.place), more(file));
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let rows = fit(budget, searched.files.iter().map(row), String::len);
         searched.files.truncate(rows.len());
         searched.shown = rows.len() as u64;

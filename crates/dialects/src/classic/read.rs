@@ -44,7 +44,7 @@ impl Tool for Read {
             .with_first(self.offset())
             .with_lines(Some(self.limit()))
             .with_style(Style::Numbered)
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         Ok(operations::Open::from(read)
             .with_has_window(self.offset.is_some() || self.limit.is_some())

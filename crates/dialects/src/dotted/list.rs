@@ -65,7 +65,7 @@ impl Tool for List {
         let found = done.outcome;
         /// JSON overhead of a file in bytes, besides its path.
         const OVERHEAD: usize = 80;
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let files = found.files.iter().map(|file| File {
             path: ctx.relative(&file.place),
             size: file.size,

@@ -59,7 +59,7 @@ impl Tool for Read {
             .with_first(self.offset.unwrap_or(1))
             .with_lines(self.limit)
             .with_style(Style::Numbered)
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Read>, _: &ToolContext<'_>) -> Reply {

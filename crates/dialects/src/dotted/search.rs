@@ -70,14 +70,14 @@ impl Tool for Search {
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
             .with_max_results(Some(self.max_results.unwrap_or(limits::DEFAULT_SEARCH_RESULTS)))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
         let searched = done.outcome;
         let lines = context(self.context_lines);
         let matches: Vec<_> =
-            matches(&searched, lines as u64, ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            matches(&searched, lines as u64, ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
                 .into_iter()
                 .map(|found| {
                     let path = ctx.relative(found.place);

@@ -57,7 +57,7 @@ impl Tool for Glob {
             text.extend(unread(&found.skipped).map(|note| format!("\n({note})")));
             return text;
         }
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
         let paths = fit(budget, paths, |path| path.len() + 1);
         let (shown, total) = (paths.len() as u64, found.total);

@@ -61,7 +61,7 @@ impl Tool for ListDirectory {
         if listed.total == 0 && ignored + listed.skipped.withheld == 0 {
             return format!("Directory {path} is empty.");
         }
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let lines = fit(budget, listed.entries.iter().map(line), |line| line.len() + 1);
         let mut text = format!("Directory listing for {path}:\n{}", lines.join("\n"));
         if ignored > 0 {

@@ -44,7 +44,7 @@ impl DispatchTool for ReadFile {
         let read = Read::new(path.clone())
             .with_first(first)
             .with_lines(Some(self.asked().unwrap_or(limits::DEFAULT_READ_LINES)))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         match ctx.session.perform_with(&read, ctx.call) {
             Ok(done) => Ok(self.text(done.outcome.page, ctx)),

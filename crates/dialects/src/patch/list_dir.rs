@@ -51,7 +51,7 @@ impl DispatchTool for ListDir {
             let depth = below.to_string().matches('/').count();
             format!("\n{}{}", "  ".repeat(depth), name(entry))
         });
-        let lines = fit(ctx.budget(limits::DEFAULT_OUTPUT_BYTES), lines, String::len);
+        let lines = fit(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES), lines, String::len);
         let (shown, next) = (lines.len() as u64, offset + lines.len() as u64);
         let mut text = format!("Absolute path: {}{}", ctx.absolute(&tree.place), lines.concat());
         if next <= total || tree.truncated {

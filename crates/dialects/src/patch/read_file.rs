@@ -41,7 +41,7 @@ impl DispatchTool for ReadFile {
             .with_lines(Some(self.limit.unwrap_or(limits::DEFAULT_READ_LINES)))
             .with_style(Style::Labelled)
             .with_max_line_bytes(Some(MAX_LINE_BYTES))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         let page = ctx.session.perform_with(&read, ctx.call)?.outcome.page;
         let mut notices = Vec::new();

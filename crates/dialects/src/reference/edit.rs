@@ -58,7 +58,7 @@ impl DispatchTool for EditFile {
             .with_read_rule(ctx.read_rule(ReadRule::Off))
             .with_may_create(false)
             .with_diff_format(DiffFormat::Index)
-            .with_max_diff_bytes(Some(ctx.budget(limits::MAX_OUTPUT_BYTES)));
+            .with_max_diff_bytes(Some(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES)));
         let mut call = ctx.call.clone();
         if self.dry_run == Some(true) {
             call = call.with_dry_run(true);

@@ -53,7 +53,7 @@ impl Tool for ListDirectory {
 
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> Text {
         let listed = done.outcome;
-        let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES);
         let (mut text, mut shown) = (String::new(), 0);
         for entry in &listed.entries {
             let end = text.len();
@@ -104,7 +104,8 @@ impl Tool for ListDirectoryWithSizes {
             };
             format!("{} {:<30} {size}", tag(entry), name(entry))
         });
-        let mut lines = fit(ctx.budget(limits::MAX_OUTPUT_BYTES), lines, |line| line.len() + 1);
+        let mut lines =
+            fit(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES), lines, |line| line.len() + 1);
         let note = note(&listed, lines.len());
         let files = listed.entries.iter().filter(|entry| entry.kind != Kind::Directory);
         let (number, bytes) =

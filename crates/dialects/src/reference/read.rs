@@ -81,7 +81,7 @@ impl Window {
             .with_first(self.offset.unwrap_or(1))
             .with_lines(self.head.or(self.limit))
             .with_tail(self.tail)
-            .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES))
             // A program may write the text back, so no line is cut.
             .with_max_line_chars(Some(usize::MAX))
             .with_binary_as_text(true)
@@ -202,7 +202,7 @@ impl Tool for ReadMultipleFiles {
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::ReadMany, Error> {
         Ok(operations::ReadMany::new(self.paths.iter().map(ReferencePath::raw))
-            .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES))
             .with_max_line_chars(Some(usize::MAX))
             .with_binary_as_text(true))
     }

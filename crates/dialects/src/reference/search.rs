@@ -45,13 +45,15 @@ impl Tool for SearchFiles {
             .with_all(true)
             .with_exclude(exclude.cloned().collect())
             .with_order(FindOrder::Path)
-            .with_max_files(limits::MAX_GLOB_FILES))
+            .with_max_files(limits::DEFAULT_MAX_GLOB_FILES))
     }
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> Text {
         let found = done.outcome;
         let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
-        let lines = fit(ctx.budget(limits::MAX_OUTPUT_BYTES) + 1, paths, |path| path.len() + 1);
+        let lines = fit(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES) + 1, paths, |path| {
+            path.len() + 1
+        });
         let how = "narrow `path` or `pattern`";
         let missing = left_out(lines.len() as u64, found.total, "matches", how);
         let note = joined([missing, unread(&found.skipped)]);

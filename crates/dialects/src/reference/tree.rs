@@ -41,7 +41,7 @@ impl DispatchTool for DirectoryTree {
             let tree = ctx.session.perform_with(&tree, ctx.call)?.outcome;
             let text = tree_json(&tree);
             // In deep directories an entry takes more room, so fewer of them may fit.
-            if text.len() > ctx.budget(limits::MAX_OUTPUT_BYTES) && limit > 1 {
+            if text.len() > ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES) && limit > 1 {
                 limit = limit.min(tree.entries.len()) / 2;
                 continue;
             }

@@ -89,7 +89,7 @@ impl Tool for List {
             // A directory's own size does not include its contents.
             size: if entry.kind == Kind::Directory { 0 } else { entry.size },
         });
-        let entries = fit(ctx.budget(limits::DEFAULT_OUTPUT_BYTES), entries, |entry| {
+        let entries = fit(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES), entries, |entry| {
             entry.name.len() + entry.path.len() + OVERHEAD
         });
         let how = "set `includeHidden`, or name one in `path` to look inside";

@@ -66,7 +66,7 @@ impl Tool for Read {
             }
             last => last.map(|last| last - first + 1),
         };
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         Ok(operations::Read::new(self.path.raw()?)
             .with_first(first)
             .with_lines(lines)

@@ -88,7 +88,7 @@ impl Tool for Search {
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
             .with_max_results(Some(limits::MAX_SCOPED_RESULTS))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
@@ -96,7 +96,7 @@ impl Tool for Search {
         let matches = matches(
             &searched,
             context(self.context_lines) as u64,
-            ctx.budget(limits::DEFAULT_OUTPUT_BYTES),
+            ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES),
         );
         let has_context = context(self.context_lines) > 0;
         let matches = matches.into_iter().map(|found| Match {

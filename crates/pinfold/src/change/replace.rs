@@ -223,7 +223,7 @@ fn diff_within(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::MAX_EDIT_BYTES;
+    use crate::limits::DEFAULT_MAX_EDIT_BYTES;
     use crate::{CallOptions, Session};
 
     #[test]
@@ -232,7 +232,12 @@ mod tests {
         let session = Session::open([dir.path()]).unwrap();
         let call = CallOptions::default();
         let view = View::new(&session, &call);
-        let shown = [MAX_EDIT_BYTES, MAX_EDIT_BYTES, MAX_EDIT_BYTES, MIN_RESERVED_BYTES - 1];
+        let shown = [
+            DEFAULT_MAX_EDIT_BYTES,
+            DEFAULT_MAX_EDIT_BYTES,
+            DEFAULT_MAX_EDIT_BYTES,
+            MIN_RESERVED_BYTES - 1,
+        ];
         assert_eq!(shown.map(|bytes| can_show(bytes, &view)), [true, true, false, true]);
     }
 }

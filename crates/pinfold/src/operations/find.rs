@@ -9,7 +9,7 @@ use pinfold_confine::{
 };
 
 use crate::glob::{PathGlob, Pattern};
-use crate::limits::MAX_GLOB_FILES;
+use crate::limits::DEFAULT_MAX_GLOB_FILES;
 use crate::operations::search::by_path;
 use crate::search::{FileSet, Request, Selection, SetFile};
 use crate::view::WalkOptions;
@@ -129,7 +129,7 @@ impl Default for Find {
             ignore_files: IgnoreFiles::USUAL,
             exclude: Vec::new(),
             order: FindOrder::NewestFirst,
-            max_files: MAX_GLOB_FILES,
+            max_files: DEFAULT_MAX_GLOB_FILES,
         }
     }
 }

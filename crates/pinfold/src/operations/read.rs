@@ -84,7 +84,7 @@ impl Read {
             lines: None,
             tail: None,
             style: Style::Raw,
-            budget: limits::MAX_OUTPUT_BYTES,
+            budget: limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES,
             max_line_chars: None,
             binary_as_text: false,
             past_end: PastEnd::Empty,

@@ -12,7 +12,7 @@ use pinfold_confine::{
 };
 
 use crate::glob::Filter;
-use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES, MIN_RESERVED_BYTES};
+use crate::limits::{DEFAULT_MAX_LIBRARY_OUTPUT_BYTES, MAX_KEPT_BYTES, MIN_RESERVED_BYTES};
 use crate::search::{
     BinaryNote, Collected, FileHits, FileSet, FirstPage, Hits, KeepLines, Line, MatchWindow, Named,
     PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen, WalkSearch, file_type_matcher,
@@ -142,7 +142,7 @@ impl Search {
             answer: AnswerWith::Lines { before: 0, after: 0 },
             skip: 0,
             max_results: None,
-            budget: MAX_OUTPUT_BYTES,
+            budget: DEFAULT_MAX_LIBRARY_OUTPUT_BYTES,
             line_cost: |line| line.text.len(),
             max_count_bytes: None,
         }
