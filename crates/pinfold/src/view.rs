@@ -112,7 +112,7 @@ impl<'s> View<'s> {
     }
 
     /// The maximum size of an answer's text in bytes, unless the dialect sets one.
-    pub(crate) fn output_bytes(&self) -> usize {
+    pub(crate) fn max_output_bytes(&self) -> usize {
         self.session.settings().max_output_bytes.unwrap_or(limits::DEFAULT_MAX_OUTPUT_BYTES)
     }
 

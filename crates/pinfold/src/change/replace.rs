@@ -120,7 +120,7 @@ impl Change for Replace {
             DiffFormat::Index => view.session().absolute(self.place()),
         };
         let Some(before) = self.before.as_deref() else { return Ok(None) };
-        let budget = self.max_diff_bytes.unwrap_or_else(|| view.output_bytes());
+        let budget = self.max_diff_bytes.unwrap_or_else(|| view.max_output_bytes());
         Ok(diff_within(budget, self.diff_format, &path, (before, &self.after), view))
     }
 
@@ -202,7 +202,7 @@ pub(crate) fn diff(
     after: &[u8],
     view: &View<'_>,
 ) -> Option<String> {
-    diff_within(view.output_bytes(), format, path, (before, after), view)
+    diff_within(view.max_output_bytes(), format, path, (before, after), view)
 }
 
 /// The same, in at most about `budget` bytes.
