@@ -218,7 +218,7 @@ impl Tool for ReadMultipleFiles {
                     tool: Some(Self::NAME),
                     read_only: true,
                     portable: ctx.session.settings().portable_names,
-                    problem: SystemCall::Of("open", path).error_text(&error, ctx),
+                    error_text: SystemCall::Of("open", path).error_text(&error, ctx),
                     front_end_hint: None,
                 };
                 format!("{}: Error - {}", path.shown(), message(&error, &call))
