@@ -91,7 +91,7 @@ fn calls_under_way_end_and_new_ones_are_refused() {
     assert_eq!(refused.message()["id"], 10);
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(refused.header("connection"), Some("close"));
-    let list = pinfold_testkit::mcp::alone("other");
+    let list = alone("other");
     assert_eq!(asking.client.alone("tools/list", json!({}), list).status, 503);
     let bearer = format!("Bearer {}", asking.client.token);
     let headers = [
