@@ -203,7 +203,7 @@ fn info(toolbox: &Toolbox) -> ServerConfig {
     let absolute = toolbox.tools().iter().any(|tool| tool.dialect.name == "classic");
     let relative =
         toolbox.tools().iter().any(|tool| !matches!(tool.dialect.name, "classic" | "memory"));
-    let mut instructions = format!("File tools, fenced to {}.", roots.join(" and "));
+    let mut instructions = format!("File tools for {}.", roots.join(" and "));
     match (absolute, relative) {
         (true, false) => instructions.push_str(" Paths are absolute."),
         (_, true) => {

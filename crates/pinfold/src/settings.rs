@@ -63,7 +63,7 @@ pub struct Settings {
     pub max_glob_files: usize,
     /// Whether searches cache the tree and an index of its content.
     pub index: IndexMode,
-    /// How many bytes of memory the index takes; if not set, 3 % of the memory and at most 256 MiB.
+    /// Bytes of memory that the index may take, with the cached contents; by default 3 % of the memory, at most 256 MiB.
     pub max_index_bytes: Option<u64>,
     /// How much text a search reads after its page is full, to count the other matches, in bytes.
     pub max_count_bytes: u64,
