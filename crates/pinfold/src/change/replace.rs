@@ -175,7 +175,7 @@ impl Change for Replace {
         Ok(Applied {
             fingerprint: Some(fingerprint),
             roll_back: Box::new(move || target.roll_back(made)),
-            settle: None,
+            discard_rollback: None,
             unverified,
             may_have_replaced,
         })
