@@ -250,9 +250,9 @@ impl Call<'_> {
         cancel: &Cancel,
     ) -> Result<(ApprovalRoute, Option<Arc<dyn Approver>>), Box<Ended>> {
         let session_grants = self.identified_by != IdentifiedBy::ClientName;
-        let is_first_use = self.shared.used_states.claim(request).await;
-        let route = ApprovalRoute::new(state, is_first_use, session_grants, request, &self.context);
-        let (route, client) = route.map_err(|error| self.invalid(error))?;
+        let round = self.shared.used_states.claim(state, request).await;
+        let round = round.map_err(|error| self.invalid(error))?;
+        let (route, client) = ApprovalRoute::new(round, session_grants, &self.context);
         let client_approver = client.or_else(|| tools.session().approver().cloned());
         let viewers = self.shared.options.feed.as_ref().filter(|feed| feed.can_ask());
         let approver = match viewers {
