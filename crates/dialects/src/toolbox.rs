@@ -37,8 +37,15 @@ pub struct ToolInfo {
     portable: bool,
     /// Its description and schema. They are made when they are first needed, since a short session never calls most
     /// tools.
-    manual: OnceLock<(String, Value)>,
+    listing: OnceLock<Listing>,
     front_end_hint: FrontEndHint,
+}
+
+/// What a list of tools shows of a tool.
+#[derive(Debug)]
+struct Listing {
+    description: String,
+    input_schema: Value,
 }
 
 impl Toolbox {
@@ -62,7 +69,7 @@ impl Toolbox {
             dialect: tool.dialect,
             entry: tool.entry,
             portable: tool.portable,
-            manual: OnceLock::new(),
+            listing: OnceLock::new(),
             front_end_hint,
         };
         Self { tools: self.tools.iter().map(with_hint).collect(), front_end_hint, ..self }
@@ -276,7 +283,7 @@ fn named_tools_of(dialects: &[&'static Dialect], portable: bool) -> Vec<ToolInfo
             dialect,
             entry,
             portable,
-            manual: OnceLock::new(),
+            listing: OnceLock::new(),
             front_end_hint: |_| None,
         })
         .collect()
@@ -309,12 +316,12 @@ impl ToolInfo {
 
     /// The description for the model.
     pub fn description(&self) -> &str {
-        &self.manual().0
+        &self.listing().description
     }
 
     /// The schema of its arguments.
     pub fn input(&self) -> &Value {
-        &self.manual().1
+        &self.listing().input_schema
     }
 
     /// The grammar of the text that OpenAI's models write instead of arguments, unless names have to be portable.
@@ -327,8 +334,8 @@ impl ToolInfo {
         (self.entry.output)()
     }
 
-    fn manual(&self) -> &(String, Value) {
-        self.manual.get_or_init(|| {
+    fn listing(&self) -> &Listing {
+        self.listing.get_or_init(|| {
             let mut input = (self.entry.input)();
             if let Some(properties) = input["properties"].as_object_mut().filter(|_| self.portable)
             {
@@ -339,7 +346,7 @@ impl ToolInfo {
                 Some(Value::String(text)) => text,
                 _ => String::new(),
             };
-            (description, input)
+            Listing { description, input_schema: input }
         })
     }
 }
