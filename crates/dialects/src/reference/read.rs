@@ -119,17 +119,17 @@ impl Window {
 
 /// The lines, with the byte order mark at the beginning of the file.
 fn content(reading: &Reading) -> String {
-    let is_marked = reading.page.encoding.bom && reading.first == 1;
+    let is_marked = reading.page.encoding.bom && reading.first == Some(1);
     let mark = if is_marked { "\u{feff}" } else { "" };
     format!("{mark}{}", reading.page.content)
 }
 
 /// Where to continue, if the budget cut the lines.
 fn next_offset(reading: &Reading) -> String {
-    if reading.page.end != PageEnd::ByteBudget {
+    let Some(first) = reading.first.filter(|_| reading.page.end == PageEnd::ByteBudget) else {
         return String::new();
-    }
-    let (first, total) = (reading.first, reading.page.total);
+    };
+    let total = reading.page.total;
     let next = first + reading.page.shown;
     format!(
         "\n[Lines {first}-{} of {total} are shown. Continue with read_text_file and offset={next}.]",

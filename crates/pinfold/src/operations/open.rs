@@ -237,7 +237,7 @@ impl Open {
             let (path, total) = (self.path(), page.total);
             return Err(Error::OutOfRange { path, first: self.read.first, total });
         }
-        Ok(Opened::Notebook(Reading { place, first: self.read.first.max(1), page }, notebook))
+        Ok(Opened::Notebook(Reading { place, first: Some(self.read.first.max(1)), page }, notebook))
     }
 
     fn whole(&self, view: &View<'_>, size: u64) -> Result<(Place, Vec<u8>), Error> {
