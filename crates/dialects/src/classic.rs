@@ -95,9 +95,9 @@ pub(crate) fn message(
         // The message includes the hint.
         (Error::ManyMatches { .. }, Some(message)) => message,
         (Error::NoLines { path, what, has_pages }, _) => {
-            let [are, leave_out] = names.lines;
-            let hint = if *has_pages && names.pages { "use `pages`" } else { leave_out };
-            format!("{are} for text, and `{path}` is {what}; {hint}")
+            let AnswerNames { lines_are, omit_lines_hint, .. } = names;
+            let hint = if *has_pages && names.pages { "use `pages`" } else { omit_lines_hint };
+            format!("{lines_are} for text, and `{path}` is {what}; {hint}")
         }
         (_, Some(message)) => hint_names.message_after(message, error, call),
         (_, None) => hint_names.message(error, call),

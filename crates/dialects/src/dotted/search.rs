@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::matches::{compact_params, context, matches, message};
+use crate::matches::{SearchHints, compact_params, context, matches, message};
 use crate::phrases::withheld;
 use crate::tool_context::RelativePath;
 use crate::{Tool, ToolContext};
@@ -99,8 +99,8 @@ impl Tool for Search {
             Some(limits::MAX_SEARCH_RESULTS) => "narrow `path` or `glob`",
             _ => "narrow `path` or `glob`, or raise `max_results`",
         };
-        let how = [more, "set `case_sensitive` to false"];
-        let message = message((self.operation(ctx), &searched), matches.len(), how, ctx);
+        let hints = SearchHints { more, ignore_case: "set `case_sensitive` to false" };
+        let message = message((self.operation(ctx), &searched), matches.len(), hints, ctx);
         let withheld = withheld(&searched.skipped);
         Reply { truncated: shown < searched.total, matches, withheld, message }
     }

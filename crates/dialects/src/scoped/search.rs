@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::matches::{compact_params, context, matches, message};
+use crate::matches::{SearchHints, compact_params, context, matches, message};
 use crate::phrases::withheld;
 use crate::tool_context::RelativePath;
 use crate::{Tool, ToolContext};
@@ -106,8 +106,11 @@ impl Tool for Search {
             context: has_context.then_some(Context { before: found.before, after: found.after }),
         });
         let matches: Vec<_> = matches.collect();
-        let how = ["narrow `path` or `glob`", "set `caseSensitive` to false"];
-        let message = message((self.operation(ctx), &searched), matches.len(), how, ctx);
+        let hints = SearchHints {
+            more: "narrow `path` or `glob`",
+            ignore_case: "set `caseSensitive` to false",
+        };
+        let message = message((self.operation(ctx), &searched), matches.len(), hints, ctx);
         Reply {
             truncated: (searched.total > matches.len() as u64).then_some(true),
             matches,
