@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_memory_is_bounded_for_the_whole_process() {
+    fn memory_is_bounded_for_the_whole_process() {
         const MIB: u64 = 1024 * 1024;
         let (max_count, max_bytes) = (4, 256 * MIB);
         for size in [1, 10 * MIB, 100 * MIB, 199 * MIB, 1024 * MIB] {

@@ -34,7 +34,7 @@ fn large(dir: &TempDir) -> String {
 }
 
 #[test]
-fn who_pages_through_a_large_file_need_not_have_it_counted_again() {
+fn the_next_page_of_a_large_file_does_not_count_its_lines_again() {
     let dir = TempDir::new().unwrap();
     large(&dir);
     // Until its times can tell whether it has changed since.

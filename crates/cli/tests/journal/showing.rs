@@ -66,7 +66,7 @@ fn show_asks_nobody_and_shows_nothing_that_is_denied() {
 }
 
 #[test]
-fn what_the_journal_cannot_name_is_said() {
+fn a_path_that_the_journal_cannot_name_is_reported() {
     use std::os::unix::ffi::OsStrExt as _;
     let place = Place::new();
     let root = place.0.path().join(std::ffi::OsStr::from_bytes(b"r\xe9"));

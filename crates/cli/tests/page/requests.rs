@@ -162,7 +162,7 @@ fn a_server_that_is_killed_while_it_asks_takes_its_request_along() {
 }
 
 #[test]
-fn nobody_is_asked_once_the_last_page_is_closed() {
+fn no_page_is_asked_after_the_last_one_is_closed() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let mut server = stage.serve(&["--mode", "default"]);

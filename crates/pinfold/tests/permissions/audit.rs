@@ -72,7 +72,7 @@ fn the_decision_says_what_came_of_an_approval_request() {
 }
 
 #[test]
-fn what_is_overlong_is_cut() {
+fn overlong_paths_and_names_are_cut_in_the_audit_log() {
     let dir = workspace();
     let log = dir.path().join("audit.jsonl");
     let session = session(&dir, Settings::default().with_audit(Some(log.clone())));
