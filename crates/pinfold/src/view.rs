@@ -46,21 +46,44 @@ pub struct View<'s> {
 }
 
 /// Which entries a walk visits.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WalkOptions {
+#[derive(Clone, Copy)]
+pub(crate) struct WalkOptions<'w> {
+    /// How many levels below its starts it visits.
+    pub(crate) depth: usize,
     /// Whether it visits hidden entries.
     pub(crate) hidden: bool,
     /// Which ignore files are obeyed.
     pub(crate) ignore_files: IgnoreFiles,
     /// Whether the tree is watched from now on: see [`View::watch_later`].
     pub(crate) watch: bool,
+    /// Which entries the operation includes or excludes.
+    pub(crate) filter: &'w (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
+    /// Whether an entry is counted if policy withholds it.
+    pub(crate) counts_withheld: &'w (dyn Fn(&Candidate<'_>) -> bool + Sync),
 }
 
-impl From<bool> for WalkOptions {
-    /// Visits hidden entries or not, with the default ignore files.
-    fn from(hidden: bool) -> Self {
-        Self { hidden, ignore_files: IgnoreFiles::USUAL, watch: true }
+impl<'w> WalkOptions<'w> {
+    /// Visits all levels, and no hidden entries. Obeys the default ignore files, and counts all entries that policy
+    /// withholds.
+    pub(crate) fn new(filter: &'w (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync)) -> Self {
+        Self {
+            depth: usize::MAX,
+            hidden: false,
+            ignore_files: IgnoreFiles::USUAL,
+            watch: true,
+            filter,
+            counts_withheld: &|_| true,
+        }
     }
+}
+
+/// The result of a walk.
+#[derive(Debug)]
+pub(crate) struct Walked<V> {
+    pub(crate) visitors: Vec<V>,
+    pub(crate) skipped: Skipped,
+    /// Whether every directory of the walk is watched.
+    pub(crate) all_watched: bool,
 }
 
 impl<'s> View<'s> {
@@ -176,44 +199,25 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Walks the trees below some directories, and returns the visitors. Entries that policy withholds are counted if
-    /// `missed` returns true for them.
+    /// Walks the trees below some directories.
     pub(crate) fn walk<V: Visitor>(
         &self,
         starts: &[Place],
-        depth: usize,
-        options: impl Into<WalkOptions>,
-        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
-        missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
+        options: WalkOptions<'_>,
         new_visitor: impl Fn() -> V + Sync,
-    ) -> Result<(Vec<V>, Skipped), Error> {
-        let (visitors, skipped, _) =
-            self.walk_watched(starts, depth, options, filter_decision, missed, new_visitor)?;
-        Ok((visitors, skipped))
-    }
-
-    /// As [`Self::walk`]. Also returns whether every directory of the walk is watched.
-    pub(crate) fn walk_watched<V: Visitor>(
-        &self,
-        starts: &[Place],
-        depth: usize,
-        options: impl Into<WalkOptions>,
-        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
-        missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
-        new_visitor: impl Fn() -> V + Sync,
-    ) -> Result<(Vec<V>, Skipped, bool), Error> {
-        let WalkOptions { hidden, ignore_files, watch } = options.into();
+    ) -> Result<Walked<V>, Error> {
+        let WalkOptions { depth, hidden, ignore_files, watch, filter, counts_withheld } = options;
         let deadline = self.deadline();
         let filter_decision = |candidate: &Candidate<'_>| {
             self.call.progress.count_entry();
-            filter_decision(candidate)
+            filter(candidate)
         };
         let policy = self.session.policy();
         let visibility = |candidate: &Candidate<'_>| {
             let directory = candidate.kind == Kind::Directory;
             if self.shows(&policy, candidate.root, candidate.below_root(), directory) {
                 Visibility::Visible
-            } else if missed(candidate) {
+            } else if counts_withheld(candidate) {
                 Visibility::Withheld
             } else {
                 Visibility::Uncounted
@@ -230,6 +234,11 @@ impl<'s> View<'s> {
             ignore_files,
         };
         let walked = self.session.workspace().walk_watched(starts, &walk, new_visitor);
+        let walked = walked.map(|(visitors, skipped, all_watched)| Walked {
+            visitors,
+            skipped,
+            all_watched,
+        });
         walked.map_err(|error| match (error, starts) {
             (ConfineError::Denied, [start]) => {
                 let path = RawPath::from(self.session.absolute(start));

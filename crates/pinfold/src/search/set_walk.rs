@@ -41,17 +41,19 @@ pub(super) fn walk(
 ) -> Result<(Part, Skipped, bool), Error> {
     let by_name = request.selection == Selection::ByName;
     let options = match &request.selection {
-        Selection::ByName => WalkOptions::from(false),
-        Selection::Searched(filter) => {
-            WalkOptions { hidden: true, ignore_files: filter.2, watch: search.is_none() }
-        }
+        Selection::ByName => WalkOptions::new(filter_decision),
+        Selection::Searched(filter) => WalkOptions {
+            hidden: true,
+            ignore_files: filter.2,
+            watch: search.is_none(),
+            ..WalkOptions::new(filter_decision)
+        },
     };
     let new_part = || Part { by_name, ..Part::default() };
     let new_visitor = || PartVisitor { part: new_part(), search: search.map(PartSearch::new) };
-    let (parts, skipped, all_watched) =
-        view.walk_watched(starts, usize::MAX, options, filter_decision, &|_| true, new_visitor)?;
+    let walked = view.walk(starts, options, new_visitor)?;
     let mut whole = new_part();
-    for PartVisitor { part, search } in parts {
+    for PartVisitor { part, search } in walked.visitors {
         whole.files.extend(part.files);
         whole.links.extend(part.links);
         whole.names.extend(part.names);
@@ -61,7 +63,7 @@ pub(super) fn walk(
     }
     // The entries of one directory are already sorted, which makes a stable sort fast.
     whole.files.sort_by(|one, other| one.file.file.by_path(&other.file.file));
-    Ok((whole, skipped, all_watched))
+    Ok((whole, walked.skipped, walked.all_watched))
 }
 
 /// The length of the path of a start, with its slash. Globs match the path below it.
