@@ -115,7 +115,7 @@ pub(crate) const MAX_UNSTOPPABLE_STEPS: u64 = 50_000_000;
 /// than any deadline.
 pub(crate) const MAX_LINE_STEPS: u64 = 10_000_000_000;
 /// Patterns with more positions than this are compiled with Unicode at once, since they may be too large.
-pub(crate) const MAX_TWIN_WEIGHT: usize = 50;
+pub(crate) const MAX_ASCII_REGEX_STATES: usize = 50;
 
 /// The largest file that is read whole and searched in memory. A larger one is streamed.
 pub(crate) const MAX_WHOLE_FILE_BYTES: u64 = 128 * 1024;

@@ -1,6 +1,6 @@
 //! Searches the contents of files with ripgrep's engine. Files are opened through the fence.
 
-mod ascii_twin;
+mod ascii_regex;
 mod bounded;
 mod content_cache;
 mod content_index;

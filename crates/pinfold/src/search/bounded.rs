@@ -5,7 +5,7 @@
 //! fed to a lazy DFA byte by byte (`stepped.rs`), which checks the deadline in between. Both find the same matches as
 //! the engine.
 //!
-//! If the pattern has a twin for ASCII text (`ascii_twin.rs`), text with other lines is searched line by line, too
+//! If the pattern has a matcher for ASCII text (`ascii_regex.rs`), text with other lines is searched line by line, too
 //! (`bounded/mixed_text.rs`).
 
 mod mixed_text;
@@ -27,7 +27,7 @@ pub(super) struct BoundedMatcher<'m> {
     compiled: &'m Compiled,
     /// This thread's clones, since threads cannot share the cache of a regex.
     matcher: OnceCell<RegexMatcher>,
-    ascii_twin: Option<RegexMatcher>,
+    ascii_matcher: Option<RegexMatcher>,
     text: Cell<Text>,
     /// The distance of the next non-ASCII byte from the end of the text, if it is known.
     next_non_ascii: Cell<usize>,
@@ -63,7 +63,7 @@ impl<'m> BoundedMatcher<'m> {
         Self {
             compiled,
             matcher: OnceCell::new(),
-            ascii_twin: compiled.ascii_twin().cloned(),
+            ascii_matcher: compiled.ascii_matcher().cloned(),
             text: Cell::new(Text::Lines),
             next_non_ascii: Cell::new(0),
             ascii_tail: Cell::new(0),
@@ -89,8 +89,8 @@ impl<'m> BoundedMatcher<'m> {
     }
 
     /// Whether the matcher needs to know if a text is ASCII.
-    pub(super) fn has_twin(&self) -> bool {
-        self.ascii_twin.is_some()
+    pub(super) fn has_ascii_matcher(&self) -> bool {
+        self.ascii_matcher.is_some()
     }
 
     /// Sets the kind of the text that is searched next.
@@ -108,7 +108,7 @@ impl<'m> BoundedMatcher<'m> {
 
     /// The matcher for ASCII text.
     fn for_ascii(&self) -> &RegexMatcher {
-        self.ascii_twin.as_ref().unwrap_or_else(|| self.matcher())
+        self.ascii_matcher.as_ref().unwrap_or_else(|| self.matcher())
     }
 
     /// The matcher for a text.
@@ -116,7 +116,7 @@ impl<'m> BoundedMatcher<'m> {
         let is_ascii = match self.text.get() {
             Text::Ascii => true,
             Text::Any => false,
-            Text::Lines => self.has_twin() && text.is_ascii(),
+            Text::Lines => self.has_ascii_matcher() && text.is_ascii(),
         };
         if is_ascii { self.for_ascii() } else { self.matcher() }
     }
@@ -239,7 +239,7 @@ impl Matcher for &BoundedMatcher<'_> {
     fn find_candidate_line(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
         match self.text.get() {
             Text::Ascii => self.candidate(self.for_ascii(), text),
-            Text::Lines if self.has_twin() => self.candidate_by_lines(text),
+            Text::Lines if self.has_ascii_matcher() => self.candidate_by_lines(text),
             Text::Lines | Text::Any => self.candidate(self.matcher(), text),
         }
     }

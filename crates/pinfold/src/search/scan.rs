@@ -165,7 +165,7 @@ impl<'s> Scanner<'s> {
         let buffer = std::mem::take(&mut self.buffer);
         let text = &buffer[..len];
         let kept = (len as u64) < max_kept;
-        let needs_ascii = kept || self.matcher.has_twin();
+        let needs_ascii = kept || self.matcher.has_ascii_matcher();
         let traits = if needs_ascii { Traits::of(text) } else { Traits::of_unknown(text) };
         let hits = self.search_text(text, traits, named);
         let content = kept.then(|| Content { bytes: text.into(), traits });
@@ -192,7 +192,7 @@ impl<'s> Scanner<'s> {
         let spans_lines = || self.searcher.multi_line_with_matcher(&self.matcher);
         self.matcher.set_text(if traits.is_ascii {
             Text::Ascii
-        } else if !at_once || !self.matcher.has_twin() || spans_lines() {
+        } else if !at_once || !self.matcher.has_ascii_matcher() || spans_lines() {
             Text::Any
         } else {
             Text::Lines

@@ -12,12 +12,12 @@ use regex_syntax::ast::{self, Ast, GroupKind};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::limits::{
-    MAX_KEPT_PATTERN_BYTES, MAX_KEPT_PATTERNS, MAX_KEPT_REGEX_CACHE_BYTES, MAX_LINE_STEPS,
-    MAX_PATTERN_BYTES, MAX_REGEX_BYTES, MAX_REGEX_CACHE_BYTES, MAX_TWIN_WEIGHT,
+    MAX_ASCII_REGEX_STATES, MAX_KEPT_PATTERN_BYTES, MAX_KEPT_PATTERNS, MAX_KEPT_REGEX_CACHE_BYTES,
+    MAX_LINE_STEPS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES, MAX_REGEX_CACHE_BYTES,
     MAX_UNSTOPPABLE_STEPS,
 };
 use crate::memory_budget::LargePermit;
-use crate::search::ascii_twin::has_ascii_twin;
+use crate::search::ascii_regex::can_compile_as_ascii;
 use crate::{Error, RegexMistake};
 
 /// A pattern and its options.
@@ -44,7 +44,7 @@ impl SearchPattern {
         Ok(())
     }
 
-    /// Compiles the pattern. Without `unicode` it is correct only for ASCII text: see `ascii_twin.rs`.
+    /// Compiles the pattern. Without `unicode` it is correct only for ASCII text: see `ascii_regex.rs`.
     fn compile(&self, unicode: bool) -> Result<RegexMatcher, Error> {
         let mut builder = RegexMatcherBuilder::new();
         builder
@@ -193,7 +193,7 @@ fn weight(hir: &Hir) -> usize {
 
 /// About how many bytes of memory a pattern takes when it is compiled with Unicode, in the order of magnitude.
 fn memory(hir: &Hir) -> u64 {
-    /// A byte, a range of characters, and `\w`, which has the most ranges of the classes that have a twin.
+    /// A byte, a range of characters, and `\w`, which has the most ranges of the classes that compile as ASCII.
     const BYTE: u64 = 64;
     const RANGE: u64 = 160;
     const CLASS: u64 = 128 * 1024;
@@ -230,8 +230,8 @@ fn required(hir: &Hir) -> &[u8] {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     /// A matcher for ASCII text, if it compiles faster.
-    ascii_twin: Option<RegexMatcher>,
-    /// If there is a twin, this is compiled for the first text that needs it.
+    ascii_matcher: Option<RegexMatcher>,
+    /// If there is an ASCII matcher, this is compiled for the first text that needs it.
     matcher: OnceLock<RegexMatcher>,
     /// The worst cost of a byte of text, in steps.
     pub(crate) weight: usize,
@@ -253,19 +253,21 @@ impl Compiled {
         search_pattern: &SearchPattern,
         reserve: &ReserveMemory<'_>,
     ) -> Result<(Self, LargePermit), Error> {
-        let has_twin = !search_pattern.literal && has_ascii_twin(&search_pattern.pattern);
-        let Shape { weight, has_word_boundary, memory, required } = search_pattern.shape(!has_twin);
+        let has_ascii_matcher =
+            !search_pattern.literal && can_compile_as_ascii(&search_pattern.pattern);
+        let Shape { weight, has_word_boundary, memory, required } =
+            search_pattern.shape(!has_ascii_matcher);
         // It may be compiled twice: see `lazy_regex`.
         let permit = reserve(2 * memory.min(MAX_REGEX_BYTES as u64))?;
         // A heavier pattern may be too large with Unicode. It is then refused for every text.
-        let has_twin = has_twin && weight <= MAX_TWIN_WEIGHT;
-        let ascii_twin = has_twin.then(|| search_pattern.compile(false).ok()).flatten();
+        let has_ascii_matcher = has_ascii_matcher && weight <= MAX_ASCII_REGEX_STATES;
+        let ascii_matcher = has_ascii_matcher.then(|| search_pattern.compile(false).ok()).flatten();
         let matcher = OnceLock::new();
-        if ascii_twin.is_none() {
+        if ascii_matcher.is_none() {
             let _ = matcher.set(search_pattern.compile(true)?);
         }
         let compiled = Self {
-            ascii_twin,
+            ascii_matcher,
             matcher,
             weight,
             memory,
@@ -282,13 +284,13 @@ impl Compiled {
     pub(crate) fn matcher(&self) -> &RegexMatcher {
         self.matcher.get_or_init(|| {
             let compiled = self.search_pattern.compile(true);
-            compiled.expect("a pattern with a twin is far from the limit of size")
+            compiled.expect("a pattern with an ASCII matcher is far from the limit of size")
         })
     }
 
     /// The matcher for ASCII text, if there is a separate one.
-    pub(crate) fn ascii_twin(&self) -> Option<&RegexMatcher> {
-        self.ascii_twin.as_ref()
+    pub(crate) fn ascii_matcher(&self) -> Option<&RegexMatcher> {
+        self.ascii_matcher.as_ref()
     }
 
     /// The trigrams that every match contains.
@@ -367,14 +369,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_with_a_twin_can_be_compiled_with_unicode() {
+    fn a_pattern_with_an_ascii_matcher_can_be_compiled_with_unicode() {
         for class in [r"\w", r"\W", r"[^x]", r"[\w--y]", r"[\W\d]", r"[^\s\d_]"] {
-            let pattern = format!("(?i){}", class.repeat(MAX_TWIN_WEIGHT));
+            let pattern = format!("(?i){}", class.repeat(MAX_ASCII_REGEX_STATES));
             let search_pattern =
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
             let (compiled, _) = Compiled::new(&search_pattern, &|_| Ok(None)).unwrap();
-            assert!(compiled.ascii_twin().is_some(), "{class}");
-            assert_eq!(compiled.weight, MAX_TWIN_WEIGHT);
+            assert!(compiled.ascii_matcher().is_some(), "{class}");
+            assert_eq!(compiled.weight, MAX_ASCII_REGEX_STATES);
             compiled.matcher();
         }
     }

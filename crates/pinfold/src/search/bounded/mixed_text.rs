@@ -1,6 +1,6 @@
-//! Searches text that is not all ASCII by a pattern with an ASCII twin.
+//! Searches text that is not all ASCII by a pattern with an ASCII matcher.
 //!
-//! The twin searches the lines that are ASCII. The pattern itself is compiled only for a line that is not ASCII and may
+//! The ASCII matcher searches the lines that are ASCII. The pattern itself is compiled only for a line that is not ASCII and may
 //! match.
 
 use std::io;
@@ -32,7 +32,7 @@ impl BoundedMatcher<'_> {
         Some(at)
     }
 
-    /// The first line that may match. The twin searches ASCII lines. Any other line is a candidate if it has the
+    /// The first line that may match. The ASCII matcher searches ASCII lines. Any other line is a candidate if it has the
     /// trigrams of the pattern.
     pub(super) fn candidate_by_lines(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
         /// In a longer line, looking for the trigrams takes longer than searching it.
