@@ -106,7 +106,7 @@ pub(crate) const MAX_KEPT_REGEX_CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// The same for a text that is searched step by step. These end with the search.
 pub(crate) const MAX_REGEX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many steps one call of the regex engine may take, counted as bytes times positions in the pattern.
+/// How many steps one call of the regex engine may take, counted as bytes times NFA states of the pattern.
 /// A step takes up to 25 ns, so a call ends within a quarter of a second.
 pub(crate) const MAX_CALL_STEPS: u64 = 10_000_000;
 /// The maximum number of steps if only the regex engine can search a line. It cannot be interrupted.
@@ -114,7 +114,7 @@ pub(crate) const MAX_UNSTOPPABLE_STEPS: u64 = 50_000_000;
 /// A line that would take more steps, or a file if matches span lines, is not searched. It would take minutes, longer
 /// than any deadline.
 pub(crate) const MAX_LINE_STEPS: u64 = 10_000_000_000;
-/// Patterns with more positions than this are compiled with Unicode at once, since they may be too large.
+/// Patterns with more NFA states than this are compiled with Unicode at once, since they may be too large.
 pub(crate) const MAX_ASCII_REGEX_STATES: usize = 50;
 
 /// The largest file that is read whole and searched in memory. A larger one is streamed.

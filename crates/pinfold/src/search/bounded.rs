@@ -139,7 +139,7 @@ impl<'m> BoundedMatcher<'m> {
             let found = matcher.find_candidate_line(text)?;
             return Ok(found.map(|found| self.unconfirmed(found, 0)));
         }
-        let max = usize::try_from(self.max_call_steps / self.compiled.weight.max(1) as u64);
+        let max = usize::try_from(self.max_call_steps / self.compiled.nfa_states.max(1) as u64);
         let max = max.unwrap_or(usize::MAX).max(1);
         let mut start = 0;
         while start < text.len() {
@@ -161,7 +161,7 @@ impl<'m> BoundedMatcher<'m> {
     }
 
     fn steps(&self, len: usize) -> u64 {
-        (len as u64).saturating_mul(self.compiled.weight as u64)
+        (len as u64).saturating_mul(self.compiled.nfa_states as u64)
     }
 
     /// The first match that starts at `at` or later. If `earliest` is set, only the end of the shortest match is
@@ -181,7 +181,8 @@ impl<'m> BoundedMatcher<'m> {
         if let Some(regex) = self.compiled.lazy_regex() {
             let mut cache = self.cache.borrow_mut();
             let (ends, starts) = cache.get_or_insert_with(|| regex.create_cache()).as_parts_mut();
-            let steps = Steps { text, deadline: self.deadline, weight: self.compiled.weight };
+            let steps =
+                Steps { text, deadline: self.deadline, nfa_states: self.compiled.nfa_states };
             match steps.end_of_match(regex.forward(), ends, at, earliest)? {
                 Stepped::Found(None) => return Ok(None),
                 Stepped::Found(Some(end)) if earliest => return Ok(Some(Match::zero(end))),

@@ -80,9 +80,8 @@ impl SearchPattern {
 /// What a pattern says about its cost and its matches.
 #[derive(Default)]
 struct Shape {
-    /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a byte of text.
-    /// A literal costs nothing: it is found fast.
-    weight: usize,
+    /// The number of NFA states, which bounds the steps for one byte of text. 0 for a search with `literal`.
+    nfa_states: usize,
     /// Whether it has a word boundary.
     has_word_boundary: bool,
     /// About how many bytes of memory the compiled pattern takes.
@@ -100,10 +99,10 @@ impl SearchPattern {
         // A pattern may match bytes that are not UTF-8.
         let mut parser = regex_syntax::ParserBuilder::new().utf8(false).unicode(unicode).build();
         let Ok(hir) = parser.parse(&self.pattern) else {
-            return Shape { weight: 1, has_word_boundary: true, ..Shape::default() };
+            return Shape { nfa_states: 1, has_word_boundary: true, ..Shape::default() };
         };
         Shape {
-            weight: weight(&hir).max(1),
+            nfa_states: nfa_states(&hir).max(1),
             has_word_boundary: hir.properties().look_set().contains_word(),
             memory: memory(&hir),
             required: if self.ignore_case { Vec::new() } else { required(&hir).to_vec() },
@@ -175,18 +174,18 @@ fn add_openings(ast: &Ast, openings: &mut Vec<Range<usize>>) {
     }
 }
 
-fn weight(hir: &Hir) -> usize {
+fn nfa_states(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 0,
         HirKind::Literal(literal) => literal.0.len(),
         HirKind::Class(_) => 1,
-        HirKind::Capture(capture) => weight(&capture.sub),
+        HirKind::Capture(capture) => nfa_states(&capture.sub),
         HirKind::Repetition(repeated) => {
             let times = repeated.max.unwrap_or(repeated.min).max(repeated.min).max(1);
-            weight(&repeated.sub).saturating_mul(times as usize)
+            nfa_states(&repeated.sub).saturating_mul(times as usize)
         }
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().map(weight).fold(0, usize::saturating_add)
+            parts.iter().map(nfa_states).fold(0, usize::saturating_add)
         }
     }
 }
@@ -233,8 +232,8 @@ pub(crate) struct Compiled {
     ascii_matcher: Option<RegexMatcher>,
     /// If there is an ASCII matcher, this is compiled for the first text that needs it.
     matcher: OnceLock<RegexMatcher>,
-    /// The worst cost of a byte of text, in steps.
-    pub(crate) weight: usize,
+    /// The number of NFA states, which bounds the steps for one byte of text.
+    pub(crate) nfa_states: usize,
     /// About how many bytes of memory it takes.
     memory: u64,
     /// Whether it has a word boundary, which a lazy DFA cannot always decide.
@@ -255,12 +254,12 @@ impl Compiled {
     ) -> Result<(Self, LargePermit), Error> {
         let has_ascii_matcher =
             !search_pattern.literal && can_compile_as_ascii(&search_pattern.pattern);
-        let Shape { weight, has_word_boundary, memory, required } =
+        let Shape { nfa_states, has_word_boundary, memory, required } =
             search_pattern.shape(!has_ascii_matcher);
         // It may be compiled twice: see `lazy_regex`.
         let permit = reserve(2 * memory.min(MAX_REGEX_BYTES as u64))?;
         // A heavier pattern may be too large with Unicode. It is then refused for every text.
-        let has_ascii_matcher = has_ascii_matcher && weight <= MAX_ASCII_REGEX_STATES;
+        let has_ascii_matcher = has_ascii_matcher && nfa_states <= MAX_ASCII_REGEX_STATES;
         let ascii_matcher = has_ascii_matcher.then(|| search_pattern.compile(false).ok()).flatten();
         let matcher = OnceLock::new();
         if ascii_matcher.is_none() {
@@ -269,7 +268,7 @@ impl Compiled {
         let compiled = Self {
             ascii_matcher,
             matcher,
-            weight,
+            nfa_states,
             memory,
             has_word_boundary,
             required,
@@ -311,7 +310,7 @@ impl Compiled {
 
     /// Whether a search of `len` bytes at once may be refused as too costly: see `BoundedMatcher`.
     pub(crate) fn may_be_refused(&self, len: u64) -> bool {
-        let steps = len.saturating_mul(self.weight as u64);
+        let steps = len.saturating_mul(self.nfa_states as u64);
         steps > MAX_LINE_STEPS
             || steps > MAX_UNSTOPPABLE_STEPS
                 && (self.has_word_boundary || self.lazy_regex().is_none())
@@ -376,7 +375,7 @@ mod tests {
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
             let (compiled, _) = Compiled::new(&search_pattern, &|_| Ok(None)).unwrap();
             assert!(compiled.ascii_matcher().is_some(), "{class}");
-            assert_eq!(compiled.weight, MAX_ASCII_REGEX_STATES);
+            assert_eq!(compiled.nfa_states, MAX_ASCII_REGEX_STATES);
             compiled.matcher();
         }
     }
