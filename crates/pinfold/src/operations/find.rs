@@ -266,7 +266,11 @@ impl Operation for Find {
             view.watch_later(&starts);
         }
         if all_watched && deep.is_some() {
-            view.session().file_sets().note(Request::new(view, &starts, Selection::ByName));
+            view.session().file_sets().record_first_request(Request::new(
+                view,
+                &starts,
+                Selection::ByName,
+            ));
         }
         skipped.withheld += visitors.iter().map(|visitor| visitor.withheld).sum::<u64>();
         let (mut files, mut directories) = (Vec::new(), Vec::new());

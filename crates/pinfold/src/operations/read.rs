@@ -191,7 +191,7 @@ impl Read {
                 file.rewind();
                 let page = read_page(file, &PageRequest { encoding, ..request })?;
                 if page.complete {
-                    line_indexes.learn(place, file.meta(), &page);
+                    line_indexes.insert(place, file.meta(), &page);
                 }
                 Ok(page)
             }

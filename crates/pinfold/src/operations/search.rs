@@ -342,7 +342,7 @@ impl Search {
                 return Ok(AllHits { hits, searched, skipped, counted_all: false });
             }
         };
-        let running = index.map(|index| index.running());
+        let running = index.map(|index| index.begin_search());
         let possible =
             index.and_then(|index| index.candidates(&set, scan.search_pattern, scan.multiline));
         let mut order = possible.unwrap_or_else(|| (0..set.files.len() as u32).collect());
@@ -358,7 +358,7 @@ impl Search {
         let found = found.map_err(|error| view.path_error(&RawPath::from("."), error))?;
         drop(running);
         if let Some(index) = index {
-            index.learn(&set, view.session().settings().max_index_bytes);
+            index.record_search(&set, view.session().settings().max_index_bytes);
         }
         let mut skipped = set.skipped;
         skipped.unreadable += found.skipped.unreadable;

@@ -57,7 +57,7 @@ impl Build<'_> {
         while let Some(batch) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < batches)
         {
             for file in self.files.chunks(BATCH).nth(batch).unwrap_or_default() {
-                while self.index.is_searched() {
+                while self.index.has_running_search() {
                     thread::sleep(Duration::from_millis(1));
                 }
                 // The index is no longer used.
