@@ -28,7 +28,7 @@ pub(super) struct BoundedMatcher<'m> {
     /// This thread's clones, since threads cannot share the cache of a regex.
     matcher: OnceCell<RegexMatcher>,
     ascii_matcher: Option<RegexMatcher>,
-    text: Cell<Text>,
+    text: Cell<TextKind>,
     /// The distance of the next non-ASCII byte from the end of the text, if it is known.
     next_non_ascii: Cell<usize>,
     /// How many bytes at the end of the text are known to be ASCII.
@@ -49,13 +49,13 @@ pub(super) struct BoundedMatcher<'m> {
 
 /// The kind of the searched text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Text {
+pub(super) enum TextKind {
     /// All of it is ASCII.
     Ascii,
     /// Some of it is not ASCII. It is searched as a whole, by lines.
-    Lines,
+    Mixed,
     /// Nothing is known about it.
-    Any,
+    Unknown,
 }
 
 impl<'m> BoundedMatcher<'m> {
@@ -64,7 +64,7 @@ impl<'m> BoundedMatcher<'m> {
             compiled,
             matcher: OnceCell::new(),
             ascii_matcher: compiled.ascii_matcher().cloned(),
-            text: Cell::new(Text::Lines),
+            text: Cell::new(TextKind::Mixed),
             next_non_ascii: Cell::new(0),
             ascii_tail: Cell::new(0),
             any_line: false,
@@ -94,7 +94,7 @@ impl<'m> BoundedMatcher<'m> {
     }
 
     /// Sets the kind of the text that is searched next.
-    pub(super) fn set_text(&self, text: Text) {
+    pub(super) fn set_text(&self, text: TextKind) {
         self.text.set(text);
         self.next_non_ascii.set(0);
         self.ascii_tail.set(0);
@@ -114,9 +114,9 @@ impl<'m> BoundedMatcher<'m> {
     /// The matcher for a text.
     fn matcher_for(&self, text: &[u8]) -> &RegexMatcher {
         let is_ascii = match self.text.get() {
-            Text::Ascii => true,
-            Text::Any => false,
-            Text::Lines => self.has_ascii_matcher() && text.is_ascii(),
+            TextKind::Ascii => true,
+            TextKind::Unknown => false,
+            TextKind::Mixed => self.has_ascii_matcher() && text.is_ascii(),
         };
         if is_ascii { self.for_ascii() } else { self.matcher() }
     }
@@ -239,9 +239,9 @@ impl Matcher for &BoundedMatcher<'_> {
 
     fn find_candidate_line(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
         match self.text.get() {
-            Text::Ascii => self.candidate(self.for_ascii(), text),
-            Text::Lines if self.has_ascii_matcher() => self.candidate_by_lines(text),
-            Text::Lines | Text::Any => self.candidate(self.matcher(), text),
+            TextKind::Ascii => self.candidate(self.for_ascii(), text),
+            TextKind::Mixed if self.has_ascii_matcher() => self.candidate_by_lines(text),
+            TextKind::Mixed | TextKind::Unknown => self.candidate(self.matcher(), text),
         }
     }
 }
