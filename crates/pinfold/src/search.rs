@@ -31,6 +31,6 @@ pub use page::PageLine;
 pub(crate) use page::{FileHits, MatchWindow, page};
 pub use scan::{BinaryNote, Line, Role};
 pub(crate) use scan::{Hits, KeepLines, Named, Scan, ScanMode, Scanner};
-pub(crate) use search_pattern::{Compiled, PatternCache, SearchPattern};
+pub(crate) use search_pattern::{CompiledPattern, PatternCache, SearchPattern};
 pub(crate) use status::status;
 pub(crate) use walk_search::{FirstPage, WalkSearch};

@@ -214,7 +214,7 @@ impl Operation for Search {
         let types = self.file_type.as_ref().map(|name| file_type_matcher(name)).transpose()?;
         let (deadline, bytes_left) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
         let scan = Scan {
-            search_pattern: &compiled,
+            pattern: &compiled,
             exclude: exclude.as_deref(),
             max_matches: self.max_per_file,
             multiline: search_pattern.multiline,
@@ -343,8 +343,7 @@ impl Search {
             }
         };
         let running = index.map(|index| index.begin_search());
-        let possible =
-            index.and_then(|index| index.candidates(&set, scan.search_pattern, scan.multiline));
+        let possible = index.and_then(|index| index.candidates(&set, scan.pattern, scan.multiline));
         let mut order = possible.unwrap_or_else(|| (0..set.files.len() as u32).collect());
         if self.answer == AnswerWith::Files {
             // The files of a set are sorted by path, and a stable sort keeps that order.

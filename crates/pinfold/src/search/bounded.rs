@@ -20,11 +20,11 @@ use regex_automata::hybrid::regex;
 
 use super::stepped::{Stepped, Steps, check};
 use crate::limits::{MAX_CALL_STEPS, MAX_LINE_STEPS, MAX_UNSTOPPABLE_STEPS};
-use crate::search::Compiled;
+use crate::search::CompiledPattern;
 
 /// The matcher of one thread. It checks the deadline.
 pub(super) struct BoundedMatcher<'m> {
-    compiled: &'m Compiled,
+    compiled: &'m CompiledPattern,
     /// This thread's clones, since threads cannot share the cache of a regex.
     matcher: OnceCell<RegexMatcher>,
     ascii_matcher: Option<RegexMatcher>,
@@ -59,7 +59,7 @@ pub(super) enum TextKind {
 }
 
 impl<'m> BoundedMatcher<'m> {
-    pub(super) fn new(compiled: &'m Compiled, deadline: &'m Deadline) -> Self {
+    pub(super) fn new(compiled: &'m CompiledPattern, deadline: &'m Deadline) -> Self {
         Self {
             compiled,
             matcher: OnceCell::new(),
@@ -78,7 +78,7 @@ impl<'m> BoundedMatcher<'m> {
     }
 
     /// A matcher for single lines that does not match the lines which `exclude` matches.
-    pub(super) fn excluding(self, exclude: Option<&'m Compiled>) -> Self {
+    pub(super) fn excluding(self, exclude: Option<&'m CompiledPattern>) -> Self {
         let exclude = exclude.map(|exclude| Box::new(Self::new(exclude, self.deadline)));
         Self { exclude, ..self }
     }

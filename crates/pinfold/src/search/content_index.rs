@@ -16,7 +16,7 @@ use pinfold_index::{Segment, SegmentBuilder, TextId};
 use crate::limits::{
     MAX_INDEX_BYTES, MAX_INDEXED_FILE_BYTES, MIN_INDEXED_BYTES, MIN_REINDEXED_BYTES,
 };
-use crate::search::Compiled;
+use crate::search::CompiledPattern;
 use crate::search::content_cache::ContentCache;
 use crate::search::coverage::{Coverage, NO_FILE};
 use crate::search::file_set::{FileSet, SetFile};
@@ -116,7 +116,7 @@ impl ContentIndex {
     pub(crate) fn candidates(
         &self,
         set: &FileSet,
-        pattern: &Compiled,
+        pattern: &CompiledPattern,
         spans_lines: bool,
     ) -> Option<Vec<u32>> {
         let query = pattern.query();

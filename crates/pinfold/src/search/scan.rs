@@ -15,7 +15,7 @@ use pinfold_confine::{Deadline, Error as ConfineError, File};
 
 use crate::limits::{MAX_SEARCH_HEAP_BYTES, MAX_WHOLE_FILE_BYTES, MAX_WHOLE_NAMED_FILE_BYTES};
 use crate::memory_budget::{DeadlinePassed, reserve_file};
-use crate::search::Compiled;
+use crate::search::CompiledPattern;
 use crate::search::bounded::{BoundedMatcher, TextKind};
 use crate::search::content_cache::{Content, TextProperties};
 use crate::search::scan::collect::Collector;
@@ -77,9 +77,9 @@ pub enum BinaryNote {
 /// The state that the threads of one search share.
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
-    pub(crate) search_pattern: &'s Compiled,
+    pub(crate) pattern: &'s CompiledPattern,
     /// Lines that this matches, too, are not matches. Only for matches that do not span lines.
-    pub(crate) exclude: Option<&'s Compiled>,
+    pub(crate) exclude: Option<&'s CompiledPattern>,
     /// The maximum number of matches in a file.
     pub(crate) max_matches: Option<u64>,
     pub(crate) multiline: bool,
@@ -125,8 +125,7 @@ impl<'s> Scanner<'s> {
             builder.before_context(before).after_context(after);
         }
         let searcher = builder.build();
-        let matcher =
-            BoundedMatcher::new(scan.search_pattern, scan.deadline).excluding(scan.exclude);
+        let matcher = BoundedMatcher::new(scan.pattern, scan.deadline).excluding(scan.exclude);
         let matcher = matcher.for_any_line(scan.mode == ScanMode::Files);
         Self { scan, matcher, searcher, buffer: Vec::new() }
     }

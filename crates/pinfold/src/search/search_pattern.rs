@@ -227,7 +227,7 @@ fn required(hir: &Hir) -> &[u8] {
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledPattern {
     /// A matcher for ASCII text, if it compiles faster.
     ascii_matcher: Option<RegexMatcher>,
     /// If there is an ASCII matcher, this is compiled for the first text that needs it.
@@ -246,7 +246,7 @@ pub(crate) struct Compiled {
     query: OnceLock<Query>,
 }
 
-impl Compiled {
+impl CompiledPattern {
     /// Also returns the permit for its memory.
     fn new(
         search_pattern: &SearchPattern,
@@ -304,7 +304,7 @@ impl Compiled {
     }
 
     /// The pattern before compilation.
-    pub(crate) fn search_pattern(&self) -> &SearchPattern {
+    pub(crate) fn source(&self) -> &SearchPattern {
         &self.search_pattern
     }
 
@@ -327,7 +327,7 @@ type ReserveMemory<'a> = dyn Fn(u64) -> Result<LargePermit, Error> + 'a;
 
 /// The patterns that a session compiled last. Agents search for one pattern in several directories.
 #[derive(Debug, Default)]
-pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<Compiled>)>>);
+pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<CompiledPattern>)>>);
 
 impl PatternCache {
     /// Compiles a pattern, or returns it from the cache. The search for it keeps the permit, which a cached pattern does not need.
@@ -335,7 +335,7 @@ impl PatternCache {
         &self,
         search_pattern: &SearchPattern,
         reserve: &ReserveMemory<'_>,
-    ) -> Result<(Arc<Compiled>, LargePermit), Error> {
+    ) -> Result<(Arc<CompiledPattern>, LargePermit), Error> {
         search_pattern.check_length()?;
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
@@ -347,7 +347,7 @@ impl PatternCache {
             return Ok((compiled, None));
         }
         drop(kept);
-        let (compiled, permit) = Compiled::new(search_pattern, reserve)?;
+        let (compiled, permit) = CompiledPattern::new(search_pattern, reserve)?;
         let compiled = Arc::new(compiled);
         if compiled.memory > MAX_KEPT_PATTERN_BYTES / 2 {
             return Ok((compiled, permit));
@@ -355,7 +355,7 @@ impl PatternCache {
         let mut kept = lock();
         kept.push((search_pattern.clone(), compiled.clone()));
         let memory =
-            |kept: &[(_, Arc<Compiled>)]| kept.iter().map(|(_, it)| it.memory).sum::<u64>();
+            |kept: &[(_, Arc<CompiledPattern>)]| kept.iter().map(|(_, it)| it.memory).sum::<u64>();
         while kept.len() > MAX_KEPT_PATTERNS || memory(&kept) > MAX_KEPT_PATTERN_BYTES {
             kept.remove(0);
         }
@@ -373,7 +373,7 @@ mod tests {
             let pattern = format!("(?i){}", class.repeat(MAX_ASCII_REGEX_STATES));
             let search_pattern =
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
-            let (compiled, _) = Compiled::new(&search_pattern, &|_| Ok(None)).unwrap();
+            let (compiled, _) = CompiledPattern::new(&search_pattern, &|_| Ok(None)).unwrap();
             assert!(compiled.ascii_matcher().is_some(), "{class}");
             assert_eq!(compiled.nfa_states, MAX_ASCII_REGEX_STATES);
             compiled.matcher();
