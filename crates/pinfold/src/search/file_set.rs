@@ -21,7 +21,7 @@ use crate::search::memo::QueryMemo;
 use crate::search::name_table::NameTable;
 use crate::search::set_changes::SetChanges;
 use crate::search::set_walk::{
-    DirectoryKey, FilterBy, LeftOutCount, Part, PartFile, start_len, walk,
+    DirectoryKey, FilterBy, FoundFile, LeftOutCount, ThreadFiles, start_len, walk,
 };
 use crate::search::walk_search::{FirstPage, WalkResults, WalkSearch};
 use crate::{Error, View};
@@ -241,19 +241,19 @@ impl FileSet {
         view: &View<'_>,
         request: Request,
         stamps: Option<Vec<TreeStamp>>,
-        part: Part,
+        part: ThreadFiles,
         skipped: Skipped,
         all_watched: bool,
     ) -> Arc<Self> {
         let by_name = request.selection == Selection::ByName;
         let starts = &request.starts;
-        let Part { files, links, names, withheld, left_out_counts, .. } = part;
+        let ThreadFiles { files, links, names, withheld, left_out_counts, .. } = part;
         let names = Some(names).filter(|names| names.len() < MAX_LEFT_OUT_NAMES);
         let left_out = LeftOutEntries { names, withheld };
         let left_out_counts = Arc::new(left_out_counts.into_iter().collect());
         let names = by_name.then(|| {
             let mut table = NameTable::default();
-            for PartFile { file, .. } in &files {
+            for FoundFile { file, .. } in &files {
                 let path = file.file.place().path;
                 table.push(&path.as_bytes()[start_len(starts, file.file.root())..]);
             }

@@ -14,7 +14,7 @@ use pinfold_confine::{Error as ConfineError, Metadata, Skipped, WalkEntry};
 
 use crate::search::memo::{QueryMemo, VersionHasher};
 use crate::search::ordered::rows_of;
-use crate::search::set_walk::PartFile;
+use crate::search::set_walk::FoundFile;
 use crate::search::{FileHits, Hits, KeepLines, Named, Scan, Scanner, StopWhen};
 
 /// The search that the threads of a walk share.
@@ -105,7 +105,7 @@ impl<'s> WalkSearch<'s> {
     /// The results of the first files, sorted by path, if they fill the page and the rest is too much to count.
     pub(super) fn first_page(
         &self,
-        files: &[PartFile],
+        files: &[FoundFile],
         results: &WalkResults,
         skipped: Skipped,
         memo: Option<&QueryMemo>,
@@ -113,14 +113,14 @@ impl<'s> WalkSearch<'s> {
         let most = self.max_count_bytes()?;
         let page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = page.full_at.as_ref()?;
-        let is_first = |file: &PartFile| file.file.file.place().sort_key() <= *full_at;
+        let is_first = |file: &FoundFile| file.file.file.place().sort_key() <= *full_at;
         let (first, rest) = files.split_at(files.partition_point(is_first));
         if rest.iter().map(|file| file.file.len).sum::<u64>() <= most {
             return None;
         }
         let nothing = Hits::default();
         let (mut hits, mut searched) = (Vec::new(), 0);
-        for PartFile { file, was_searched, .. } in first {
+        for FoundFile { file, was_searched, .. } in first {
             searched += u64::from(*was_searched);
             let found = results.hits.get(&file.version);
             if let Some(memo) = memo.filter(|_| *was_searched) {
@@ -145,13 +145,13 @@ pub(crate) struct FirstPage {
 }
 
 /// The search by one thread of a walk.
-pub(super) struct PartSearch<'s> {
+pub(super) struct ThreadSearch<'s> {
     search: &'s WalkSearch<'s>,
     scanner: Scanner<'s>,
     hits: Vec<(u64, (Hits, SystemTime))>,
 }
 
-impl<'s> PartSearch<'s> {
+impl<'s> ThreadSearch<'s> {
     pub(super) fn new(search: &'s WalkSearch<'s>) -> Self {
         Self { search, scanner: Scanner::new(search.scan), hits: Vec::new() }
     }
@@ -205,10 +205,10 @@ pub(crate) struct WalkResults {
 
 impl WalkResults {
     pub(super) fn new(
-        files: &[PartFile],
+        files: &[FoundFile],
         hits: impl Iterator<Item = (u64, (Hits, SystemTime))>,
     ) -> Self {
-        let version = |file: &PartFile| if file.was_searched { file.file.version } else { 0 };
+        let version = |file: &FoundFile| if file.was_searched { file.file.version } else { 0 };
         Self { searched: files.iter().map(version).collect(), hits: hits.collect() }
     }
 
