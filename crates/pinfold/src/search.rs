@@ -26,7 +26,7 @@ pub(crate) use file_set::{Collected, FileSet, FileSetCache, Request, Selection, 
 pub(crate) use file_type::file_type_matcher;
 pub(crate) use memo::ResultMemo;
 pub(crate) use name_table::NameQuery;
-pub(crate) use ordered::{StopWhen, search_in_order};
+pub(crate) use ordered::{OrderedSearch, StopWhen};
 pub use page::PageLine;
 pub(crate) use page::{FileHits, MatchWindow, page};
 pub use scan::{BinaryNote, Line, Role};

@@ -15,8 +15,8 @@ use crate::glob::Filter;
 use crate::limits::{DEFAULT_MAX_LIBRARY_OUTPUT_BYTES, MAX_KEPT_BYTES, MIN_RESERVED_BYTES};
 use crate::search::{
     BinaryNote, Collected, FileHits, FileSet, FirstPage, Hits, KeepLines, Line, MatchWindow, Named,
-    PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen, WalkSearch, file_type_matcher,
-    page, search_in_order,
+    OrderedSearch, PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen, WalkSearch,
+    file_type_matcher, page,
 };
 use crate::{Error, GlobUsage, NoChange, Operation, RegexMistake, View};
 
@@ -326,7 +326,9 @@ impl Search {
             .filter(|_| view.session().settings().index != IndexMode::Off);
         let memo = index.map(|_| view.session().result_memo().query(scan));
         let end = self.max_results.map_or(u64::MAX, |most| self.skip.saturating_add(most));
-        let stop_when = StopWhen { end, max_count_bytes: self.max_count_bytes };
+        // The largest number is the user's way to say "no limit".
+        let max_count_bytes = self.max_count_bytes.filter(|most| *most < u64::MAX);
+        let stop_when = StopWhen { end, max_count_bytes };
         let by_path = self.answer != AnswerWith::Files;
         // A tree that is cached is walked fast, and later searches open only some of the files.
         let search = view.is_first_walk().then(|| WalkSearch::new(scan, stop_when, by_path));
@@ -352,9 +354,17 @@ impl Search {
         }
         let progress = &view.call().progress;
         let contents = index.map(|index| &index.contents);
-        let found =
-            search_in_order(scan, &set, &order, stop_when, memo, contents, &walked, progress);
-        let found = found.map_err(|error| view.path_error(&RawPath::from("."), error))?;
+        let search = OrderedSearch {
+            scan,
+            set: &set,
+            order: &order,
+            stop_when,
+            memo,
+            contents,
+            walked: &walked,
+            progress,
+        };
+        let found = search.run().map_err(|error| view.path_error(&RawPath::from("."), error))?;
         drop(running);
         if let Some(index) = index {
             index.record_search(&set, view.session().settings().max_index_bytes);

@@ -132,19 +132,19 @@ impl<'s> Scanner<'s> {
 
     /// Searches a file.
     pub(crate) fn search(&mut self, file: &mut File, named: Named) -> Result<Hits, ConfineError> {
-        Ok(self.search_keeping(file, named, 0)?.0)
+        Ok(self.search_keeping(file, named, None)?.0)
     }
 
-    /// Searches a file. Also returns its content, if that has at most `max_kept` bytes.
+    /// Searches a file. Also returns its content, if that has at most `max_kept` bytes. Without `max_kept`, it never does.
     pub(crate) fn search_keeping(
         &mut self,
         file: &mut File,
         named: Named,
-        max_kept: u64,
+        max_kept: Option<u64>,
     ) -> Result<(Hits, Option<Content>), ConfineError> {
         let whole = match named {
             Named::Yes => MAX_WHOLE_NAMED_FILE_BYTES,
-            Named::No => MAX_WHOLE_FILE_BYTES.max(max_kept),
+            Named::No => MAX_WHOLE_FILE_BYTES.max(max_kept.unwrap_or(0)),
         };
         // All of it, or a line of it; a file that is named is read once more where matches span lines.
         let copies = if named == Named::Yes { 2 } else { 1 };
@@ -163,7 +163,7 @@ impl<'s> Scanner<'s> {
         };
         let buffer = std::mem::take(&mut self.buffer);
         let text = &buffer[..len];
-        let kept = (len as u64) < max_kept;
+        let kept = max_kept.is_some_and(|max| len as u64 <= max);
         let needs_ascii = kept || self.matcher.has_ascii_matcher();
         let properties =
             if needs_ascii { TextProperties::of(text) } else { TextProperties::of_unknown(text) };

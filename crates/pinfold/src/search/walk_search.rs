@@ -53,13 +53,8 @@ impl<'s> WalkSearch<'s> {
         }
     }
 
-    /// How much text is read to count the matches after the page, if that is limited.
-    fn max_count_bytes(&self) -> Option<u64> {
-        self.stop_when.max_count_bytes.filter(|most| *most < u64::MAX)
-    }
-
     fn note_rows(&self, found: &WalkEntry<'_>, rows: u64) {
-        if self.max_count_bytes().is_none() {
+        if self.stop_when.max_count_bytes.is_none() {
             return;
         }
         if self.by_path {
@@ -71,7 +66,7 @@ impl<'s> WalkSearch<'s> {
 
     /// Whether the walk goes on. All files before the sort key `first_open` have been searched.
     fn goes_on(&self, first_open: &dyn Fn() -> Option<Vec<u8>>) -> bool {
-        let Some(most) = self.max_count_bytes() else { return true };
+        let Some(most) = self.stop_when.max_count_bytes else { return true };
         let end = self.stop_when.end;
         if !self.is_enough.load(Ordering::Relaxed) && self.rows.load(Ordering::Relaxed) > end {
             if self.by_path {
@@ -110,7 +105,7 @@ impl<'s> WalkSearch<'s> {
         skipped: Skipped,
         memo: Option<&QueryMemo>,
     ) -> Option<FirstPage> {
-        let most = self.max_count_bytes()?;
+        let most = self.stop_when.max_count_bytes?;
         let page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = page.full_at.as_ref()?;
         let is_first = |file: &FoundFile| file.file.file.place().sort_key() <= *full_at;
