@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use pinfold_testkit::mcp::{Web, alone, initialize};
@@ -161,15 +161,8 @@ fn probes_need_no_token_and_tell_nothing() {
     }
 }
 
-#[test]
-fn metrics_count_what_happens_in_each_workspace() {
-    let place = Place::new(&["one", "two"]);
-    let tokens = ["one", "two"].map(|name| place.token(name, "agent", &[]));
-    // Without the setting there are none.
-    let plain = place.serve(&[]);
-    let bearer = format!("Bearer {}", tokens[0]);
-    assert_eq!(plain.send("GET", "/metrics", &[("Authorization", &bearer)], b"").status, 404);
-    assert_eq!(plain.send("GET", "/metrics", &[], b"").status, 401);
+/// Starts a server with metrics. Returns its process, its address, and the listener of the metrics.
+fn serve_with_metrics(place: &Place) -> (Child, String, Web) {
     let mut command = place.pinfold(&["serve", "--http", "127.0.0.1:0"]);
     command.args(["--metrics", "127.0.0.1:0"]).stdin(Stdio::null()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
@@ -180,6 +173,19 @@ fn metrics_count_what_happens_in_each_workspace() {
     };
     let at = address("listening on http://", "/mcp/one");
     let metrics = Web::at(address("metrics are at http://", "/metrics"));
+    (process, at, metrics)
+}
+
+#[test]
+fn metrics_count_what_happens_in_each_workspace() {
+    let place = Place::new(&["one", "two"]);
+    let tokens = ["one", "two"].map(|name| place.token(name, "agent", &[]));
+    // Without the setting there are none.
+    let plain = place.serve(&[]);
+    let bearer = format!("Bearer {}", tokens[0]);
+    assert_eq!(plain.send("GET", "/metrics", &[("Authorization", &bearer)], b"").status, 404);
+    assert_eq!(plain.send("GET", "/metrics", &[], b"").status, 401);
+    let (mut process, at, metrics) = serve_with_metrics(&place);
     let one = Web::opened(&at, &tokens[0], "/mcp/one");
     let session = one.session();
     called(&one, &session, "file.read", &read("a.txt"));
@@ -228,17 +234,8 @@ fn every_call_is_counted_once_with_the_outcome_in_the_audit_log() {
     );
     place.configure(&place.table("one", &more).replace("\"dotted\"", "\"scoped\""));
     let token = place.token("one", "agent", &[]);
-    let mut command = place.pinfold(&["serve", "--http", "127.0.0.1:0"]);
-    let mut server = command.args(["--metrics", "127.0.0.1:0"]);
-    server = server.stdin(Stdio::null()).stderr(Stdio::piped());
-    let mut process = server.spawn().unwrap();
-    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-    let mut address = |before: &str, after: &str| {
-        let line = lines.find_map(|line| Some(line.unwrap().strip_prefix(before)?.to_owned()));
-        line.unwrap().strip_suffix(after).unwrap().to_owned()
-    };
-    let client = Web::opened(address("listening on http://", "/mcp/one"), &token, "/mcp/one");
-    let metrics = Web::at(address("metrics are at http://", "/metrics"));
+    let (mut process, at, metrics) = serve_with_metrics(&place);
+    let client = Web::opened(at, &token, "/mcp/one");
     let call = |name: &str, arguments: Value, meta: Value| {
         let mut all = alone("agent");
         all["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
