@@ -48,7 +48,7 @@ fn run_all(tree: &Path) {
     let start = |server: Server| Contender::start(server, &[&root, tree]);
     let mut contenders = Server::ALL.map(start);
     let idle = memory(&contenders, "VmRSS:");
-    head("floor in ms", &contenders);
+    head("shortest time in ms", &contenders);
     let mut lengths = Vec::new();
     for operation in operations(&root, tree) {
         let measured = measure(&operation, &mut contenders);

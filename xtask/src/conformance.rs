@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::packages::Packages;
 
-/// The last version of the protocol of each era. The suite has tests for each.
+/// The last version of the protocol with `initialize`, and the stateless version. The suite has tests for each.
 ///
 /// Pinfold has neither of the extensions tasks (`tasks-*`) and skills (`sep-2640-*`) and does not declare them; the suite
 /// tests them only on request.

@@ -1,7 +1,7 @@
 //! Compiles for other platforms, and runs ARM programs, with tools below `target/cross`.
 //!
-//! The compiler is Debian's second Rust, which has the standard library's sources and, for glibc, its compiled form
-//! for both architectures. Zig links, and compiles the C of dependencies. QEMU runs ARM programs.
+//! The compiler is in Debian's packages `rustc-web` and `rust-web-src`, with the standard library's sources and, for
+//! glibc, its compiled form for both architectures. Zig links, and compiles the C of dependencies. QEMU runs ARM programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -31,7 +31,7 @@ pub(crate) fn run() {
     prepare_more(&root);
     let servers = [Server::Reference, Server::ReferenceUnflushed, Server::Official];
     let mut contenders = servers.map(|server| Contender::start(server, &[&root]));
-    head("floor in ms; original / ours", &contenders);
+    head("shortest time in ms; original / ours", &contenders);
     let (mut slow, rows) = (0, rows(&root));
     let count = rows.len();
     for row in rows {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use pinfold::Error;
-use pinfold_dialects::{Answer, Toolbox, dialects_meant_by_all};
+use pinfold_dialects::{Answer, Toolbox, core_dialects};
 use serde_json::Value;
 
 use crate::options::SessionOptions;
@@ -24,8 +24,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let toolbox =
-            self.options.toolbox(self.options.configure()?.settings, &dialects_meant_by_all())?;
+        let toolbox = self.options.toolbox(self.options.configure()?.settings, &core_dialects())?;
         let mut input = io::stdin().lock();
         let mut line = Vec::new();
         loop {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use pinfold::ReadRule;
-use pinfold_dialects::dialects_meant_by_all;
+use pinfold_dialects::core_dialects;
 use serde_json::{Value, json};
 
 use crate::TOOL_ERROR;
@@ -35,7 +35,7 @@ impl Call {
         let arguments = self.arguments()?;
         let mut settings = self.options.configure()?.settings;
         settings.read_before_write = Some(ReadRule::Off);
-        let toolbox = self.options.toolbox(settings, &dialects_meant_by_all())?;
+        let toolbox = self.options.toolbox(settings, &core_dialects())?;
         let answer = toolbox.call(&self.tool, arguments);
         crate::batch::print_line(&answer.to_json_text())?;
         Ok(if answer.failed() { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS })

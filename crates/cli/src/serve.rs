@@ -61,7 +61,7 @@ pub(crate) struct Serve {
     #[arg(
         long,
         value_name = "FORMAT",
-        help_heading = "HTTP",
+        help_heading = "Logging",
         hide_short_help = true,
         value_parser = values::<LogFormat>()
     )]
@@ -70,7 +70,7 @@ pub(crate) struct Serve {
 
 /// Options for the socket by which viewers find the server.
 #[derive(Args)]
-#[command(next_help_heading = "Permissions")]
+#[command(next_help_heading = "Watching")]
 pub(crate) struct FeedOptions {
     #[command(flatten)]
     directory: FeedDirectory,

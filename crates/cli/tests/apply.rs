@@ -125,7 +125,7 @@ fn git(root: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn what_git_diff_prints_is_applied_and_undone() {
+fn the_output_of_git_diff_is_applied_and_undone() {
     let it = stage();
     fs::write(it.root.join("open.txt"), "x\ny").unwrap();
     fs::write(it.root.join("crlf.txt"), "one\r\ntwo\r\n").unwrap();

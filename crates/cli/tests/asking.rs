@@ -1,4 +1,4 @@
-//! Approval through the client, in both eras of the protocol, and on the terminal.
+//! Approval through the client, with `initialize` and stateless, and on the terminal.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]

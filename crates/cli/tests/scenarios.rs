@@ -1,5 +1,5 @@
 //! The scenario corpus through the command line: all of it through `batch`, single calls through `call`, and all
-//! through `serve`, in both eras of the protocol and over both transports.
+//! through `serve`, with `initialize` and stateless, over both transports.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test prepares real files")]

@@ -34,7 +34,7 @@ pub(crate) struct Resolved {
     pub(crate) missing: Vec<Name>,
 }
 
-struct Walker<'w> {
+struct Resolver<'w> {
     workspace: &'w Workspace,
     root: usize,
     /// Handles below the root, with the names that they were opened by.
@@ -54,13 +54,14 @@ impl Workspace {
     /// Resolves `steps` below a root.
     pub(crate) fn resolve(&self, root: usize, steps: Vec<Step>, last: Last) -> Result<Resolved> {
         let ahead = steps.into_iter().map(|step| PendingStep { step, by_link: false }).collect();
-        let walker = Walker { workspace: self, root, at: Vec::new(), ahead, links: 0, races: 0 };
-        walker.walk(last)
+        let resolver =
+            Resolver { workspace: self, root, at: Vec::new(), ahead, links: 0, races: 0 };
+        resolver.resolve_all(last)
     }
 }
 
-impl Walker<'_> {
-    fn walk(mut self, last: Last) -> Result<Resolved> {
+impl Resolver<'_> {
+    fn resolve_all(mut self, last: Last) -> Result<Resolved> {
         while let Some(PendingStep { step, by_link }) = self.ahead.pop_front() {
             let name = match step {
                 Step::Name(name) => name,

@@ -317,29 +317,17 @@ impl Root {
             OpenMethod::Kernel if path.as_bytes().len() <= MAX_KERNEL_BYTES => {
                 sys::open_beneath(self.opened().handle(), path.for_kernel(), flags)
             }
-            _ => self.walk(path, flags),
+            _ => self.open_name_by_name(path, flags),
         }
     }
 
-    /// As [`Self::open_below`], but fails with `EPIPE`, `ENXIO` or `ENODEV` for a pipe, socket or device, because the
-    /// process at its other end would notice the open.
-    pub(crate) fn open_checked(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
+    /// As [`Self::open_below`], but does not open a FIFO, socket or device, because the process at its other end would
+    /// notice the open.
+    pub(crate) fn open_checked(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, OpenError> {
         let Some((parent, name)) = path.split() else {
-            return self.open_below(path, flags);
+            return Ok(self.open_below(path, flags)?);
         };
-        self.in_directory(&parent, |dir| {
-            let meta = Metadata::of(&sys::stat_at(dir, name.as_bytes())?);
-            if is_temp(name.as_bytes(), &meta) {
-                return Err(Errno::NOENT);
-            }
-            match meta.kind {
-                Kind::Fifo => Err(Errno::PIPE),
-                Kind::Socket => Err(Errno::NXIO),
-                Kind::Device => Err(Errno::NODEV),
-                Kind::Symlink => Err(Errno::LOOP),
-                Kind::File | Kind::Directory => step_into(dir, &name, flags),
-            }
-        })
+        self.in_directory(&parent, |dir| Ok(open_entry(dir, &name, flags)))?
     }
 
     /// Calls a function with a handle on a directory below this root. The root itself is already open.
@@ -354,7 +342,7 @@ impl Root {
         action(&self.open_below(path, sys::DIR_PATH)?)
     }
 
-    fn walk(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_name_by_name(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         let opened = self.opened();
         let Some((parent, last)) = path.split() else {
             return sys::open_at(opened.handle(), b".", flags);
@@ -364,6 +352,50 @@ impl Root {
             dir = Some(step_into(dir.as_ref().unwrap_or(opened.handle()), &name, sys::DIR_PATH)?);
         }
         step_into(dir.as_ref().unwrap_or(opened.handle()), &last, flags)
+    }
+}
+
+/// Why an entry was not opened.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// A part of its path is a symlink.
+    Symlink,
+    /// It is a FIFO, a socket or a device.
+    NotRegular(Kind),
+    /// A system call failed.
+    Os(Errno),
+}
+
+impl From<Errno> for OpenError {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::LOOP => Self::Symlink,
+            other => Self::Os(other),
+        }
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            // Callers that resolve symlinks have handled this, so another process has put one there.
+            OpenError::Symlink => Self::Changed,
+            OpenError::NotRegular(kind) => Self::NotRegular(kind),
+            OpenError::Os(errno) => errno.into(),
+        }
+    }
+}
+
+/// Opens one name in a directory, if it is a file or a directory. Temp files do not exist for callers.
+fn open_entry(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<OwnedFd, OpenError> {
+    let meta = Metadata::of(&sys::stat_at(dir, name.as_bytes())?);
+    if is_temp(name.as_bytes(), &meta) {
+        return Err(OpenError::Os(Errno::NOENT));
+    }
+    match meta.kind {
+        Kind::Fifo | Kind::Socket | Kind::Device => Err(OpenError::NotRegular(meta.kind)),
+        Kind::Symlink => Err(OpenError::Symlink),
+        Kind::File | Kind::Directory => Ok(step_into(dir, name, flags)?),
     }
 }
 

@@ -12,7 +12,6 @@ use crate::root::{Root, real_names};
 use crate::{Error, Name, OpenMethod, RawPath, RelPath, Result, make_private_directory};
 
 pub use lookup::Stat;
-pub(crate) use lookup::opening;
 
 /// The maximum length of a path, several times that of the deepest paths in use. Each name takes memory and one or
 /// more system calls.

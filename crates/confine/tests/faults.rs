@@ -252,3 +252,16 @@ fn a_change_that_ends_after_its_deadline_is_rolled_back() {
         assert_eq!(fs::read(dir.path().join("file")).unwrap(), OLD, "{action}");
     }
 }
+
+#[test]
+fn an_error_of_the_file_system_is_not_taken_for_a_socket_or_a_device() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("file"), OLD).unwrap();
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    for errno in [Errno::PIPE, Errno::NXIO, Errno::NODEV] {
+        let failing = (When::Every("openat"), Fault::Errno(errno.raw_os_error()));
+        let report = inject(&[failing], || workspace.file(&"file".into()));
+        let Err(Error::Os(error)) = report.result else { panic!("{errno:?}: {:?}", report.result) };
+        assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+    }
+}

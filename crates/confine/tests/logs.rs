@@ -93,7 +93,7 @@ fn what_somebody_else_left_of_a_line_gets_an_end() {
 }
 
 #[test]
-fn somebody_who_keeps_a_log_locked_does_not_keep_lines_out_of_it() {
+fn lines_are_appended_to_a_log_that_another_process_keeps_locked() {
     let (_dir, path, log) = log();
     let other = fs::File::open(&path).unwrap();
     rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();

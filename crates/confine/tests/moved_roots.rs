@@ -113,7 +113,7 @@ fn a_root_that_is_a_symlink_is_what_the_symlink_says() {
 }
 
 #[test]
-fn whoever_writes_in_one_root_does_not_choose_where_another_is() {
+fn a_root_cannot_be_redirected_from_inside_another_root() {
     for (method, is_read_root) in
         METHODS.into_iter().flat_map(|method| [(method, true), (method, false)])
     {

@@ -402,7 +402,7 @@ fn a_killed_process_leaves_the_old_content_or_the_new() {
 }
 
 #[test]
-fn what_an_editor_saved_outlives_a_killed_process() {
+fn a_file_that_an_editor_saved_survives_a_killed_process() {
     for how in ["in place", "in place, in the same tick", "by rename"] {
         ACTIONS.into_iter().for_each(|action| kill_everywhere(action, how));
     }

@@ -7,8 +7,8 @@
 use pinfold::{Error, similar_names};
 use serde_json::{Map, Number, Value};
 
+use crate::phrases::{count, shortened};
 use crate::portable_names::other_names;
-use crate::words::{count, shortened};
 
 /// Returns the arguments in the form of the tool's struct, or an error with all problems.
 pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {

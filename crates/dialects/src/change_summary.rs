@@ -5,7 +5,7 @@ use pinfold::operations::{
 };
 use pinfold::{Done, Kind, MatchKind, Receipt};
 
-use crate::words::{count, shortened};
+use crate::phrases::{count, shortened};
 
 /// `line 3`, `lines 3-5`.
 fn line_range((first, last): (u64, u64)) -> String {

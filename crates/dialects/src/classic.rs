@@ -91,15 +91,15 @@ pub(crate) fn message(
     hint_names: &HintNames,
     names: &AnswerNames,
 ) -> String {
-    match (error, words(error, call.read_only, names)) {
+    match (error, classic_message(error, call.read_only, names)) {
         // The message includes the hint.
-        (Error::ManyMatches { .. }, Some(words)) => words,
+        (Error::ManyMatches { .. }, Some(message)) => message,
         (Error::NoLines { path, what, has_pages }, _) => {
-            let [are, leave_out] = names.lines;
-            let hint = if *has_pages && names.pages { "use `pages`" } else { leave_out };
-            format!("{are} for text, and `{path}` is {what}; {hint}")
+            let AnswerNames { lines_are, omit_lines_hint, .. } = names;
+            let hint = if *has_pages && names.pages { "use `pages`" } else { omit_lines_hint };
+            format!("{lines_are} for text, and `{path}` is {what}; {hint}")
         }
-        (_, Some(words)) => hint_names.message_after(words, error, call),
+        (_, Some(message)) => hint_names.message_after(message, error, call),
         (_, None) => hint_names.message(error, call),
     }
 }
@@ -110,7 +110,7 @@ fn edit(number: Option<usize>) -> String {
 }
 
 /// The messages that agents expect for some errors. Returns `None` for the engine's own message.
-fn words(error: &Error, read_only: bool, names: &AnswerNames) -> Option<String> {
+fn classic_message(error: &Error, read_only: bool, names: &AnswerNames) -> Option<String> {
     let AnswerNames { old_text, new_text, replace_all, .. } = names;
     Some(match error {
         Error::NotFound { path, .. } => format!("File not found: {path}"),

@@ -3,7 +3,7 @@
 use pinfold::Error;
 
 use crate::hint::FailedCall;
-use crate::words::shortened;
+use crate::phrases::shortened;
 use crate::{
     Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, GEMINI, MEMORY, OPENCODE, PATCH, REFERENCE,
     SCOPED, TOOLSET, ToolEntry,
@@ -26,7 +26,7 @@ pub struct Dialect {
 }
 
 /// The dialects of the name `all`, the default first. Their tools have different names.
-pub fn dialects_meant_by_all() -> [&'static Dialect; 3] {
+pub fn core_dialects() -> [&'static Dialect; 3] {
     [&CLASSIC, &DOTTED, &SCOPED]
 }
 
@@ -48,7 +48,7 @@ pub fn every_dialect() -> &'static [&'static Dialect] {
     &ALL
 }
 
-/// The dialects with these names, without duplicates; `all` stands for [`dialects_meant_by_all`]. Fails if a name is
+/// The dialects with these names, without duplicates; `all` stands for [`core_dialects`]. Fails if a name is
 /// unknown, or if two dialects have a tool of the same name.
 pub fn named_dialects<'n>(
     names: impl IntoIterator<Item = &'n str>,
@@ -58,11 +58,11 @@ pub fn named_dialects<'n>(
         let named = every_dialect().iter().copied().find(|dialect| name == dialect.name);
         let meant = match named {
             Some(named) => vec![named],
-            None if name == "all" => dialects_meant_by_all().to_vec(),
+            None if name == "all" => core_dialects().to_vec(),
             None => {
                 let names: Vec<_> = every_dialect().iter().map(|dialect| dialect.name).collect();
                 let names = names.join(", ");
-                let all = dialects_meant_by_all().map(|dialect| dialect.name).join(", ");
+                let all = core_dialects().map(|dialect| dialect.name).join(", ");
                 let name = shortened(name).escape_debug().to_string();
                 return Err(format!(
                     "there is no dialect `{name}`; the dialects are {names}, and `all` for {all}"

@@ -9,7 +9,7 @@ use pinfold::{Error, MatchMode, PageEnd, RawPath, ReadRule, Replacement, Style};
 use crate::answer::Blocks;
 use crate::change_summary::ChangeSummary;
 use crate::hint::{FailedCall, HintNames};
-use crate::words::malformed;
+use crate::phrases::malformed;
 use crate::{Answer, ToolContext, code};
 
 /// The maximum number of characters in an answer, unless the settings override it. The vendor's own implementation
@@ -37,7 +37,7 @@ pub(crate) static HINT_NAMES: HintNames = HintNames {
 
 /// The answer to a call that failed.
 pub(crate) fn error_answer(error: &Error, call: &FailedCall) -> Answer {
-    let message = match (error, &call.problem) {
+    let message = match (error, &call.error_text) {
         // These messages already say what to do.
         (
             Error::ManyMatches { .. }
@@ -73,7 +73,7 @@ pub(crate) fn line_to_insert_after(insert_line: i64) -> u64 {
 pub(crate) fn unknown_command(command: &str, tool: &str, commands: &str) -> Error {
     Error::InvalidArgument(format!(
         "Unrecognized command {}. The allowed commands for the {tool} tool are: {commands}",
-        crate::words::shortened(command),
+        crate::phrases::shortened(command),
     ))
 }
 
@@ -218,7 +218,7 @@ impl CommandFile {
     }
 
     /// The error message in both tools. `old` is the text to replace, `insert_line` the line to insert after.
-    pub(crate) fn problem(
+    pub(crate) fn error_text(
         &self,
         error: &Error,
         old: &str,

@@ -58,7 +58,7 @@ static HINT_NAMES: HintNames = HintNames {
 };
 
 fn error_answer(error: &Error, call: &FailedCall) -> Answer {
-    let problem = call.problem.clone().or_else(|| match error {
+    let problem = call.error_text.clone().or_else(|| match error {
         Error::Outside { path, roots } => Some(format!(
             "Path not in workspace: Attempted path \"{path}\" resolves outside the allowed \
              workspace directories: {}",

@@ -36,8 +36,8 @@ pub(crate) struct FailedCall {
     pub(crate) read_only: bool,
     /// Whether tools have only names that every framework accepts.
     pub(crate) portable: bool,
-    /// The tool's own error message, which repeats arguments: see [`Tool::problem`](crate::Tool::problem).
-    pub(crate) problem: Option<String>,
+    /// The tool's own error message, which repeats arguments: see [`Tool::error_text`](crate::Tool::error_text).
+    pub(crate) error_text: Option<String>,
     /// The hint of the front end, for example a flag that would help.
     pub(crate) front_end_hint: Option<String>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct FailedCall {
 impl HintNames {
     /// The error message, with its hint.
     pub(crate) fn message(&self, error: &Error, call: &FailedCall) -> String {
-        self.message_after(self.problem(error), error, call)
+        self.message_after(self.error_text(error), error, call)
     }
 
     /// The given message, followed by the hint.
@@ -79,7 +79,7 @@ impl HintNames {
     }
 
     /// The error message, with the name of the argument that it is about.
-    fn problem(&self, error: &Error) -> String {
+    fn error_text(&self, error: &Error) -> String {
         match error {
             Error::BadGlob { usage, .. } => {
                 let argument = match usage {

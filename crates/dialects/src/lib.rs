@@ -40,6 +40,7 @@ mod memory;
 mod names;
 mod opencode;
 mod patch;
+mod phrases;
 mod portable_names;
 mod reference;
 mod schema;
@@ -48,12 +49,11 @@ mod tool;
 mod tool_context;
 mod toolbox;
 mod toolset;
-mod words;
 
 pub use answer::{Answer, Block, Blocks, Image, Resource, ToolResult};
 pub use classic::CLASSIC;
 pub use code::code;
-pub use dialect::{Dialect, dialects_meant_by_all, every_dialect, named_dialects};
+pub use dialect::{Dialect, core_dialects, every_dialect, named_dialects};
 pub use dotted::DOTTED;
 pub use editor::{EDITOR, EDITOR_20250124};
 pub use export::{Format, list};
@@ -64,7 +64,9 @@ pub use patch::{APPLY, PATCH, hosted_patch};
 pub use reference::REFERENCE;
 pub use scoped::SCOPED;
 pub use tool::{Hints, ToolEntry};
-pub use toolbox::{FrontEndHint, PreparedCall, ToolInfo, Toolbox, portable_tools_of, tools_of};
+pub use toolbox::{
+    FrontEndHint, Performed, PreparedCall, ToolInfo, Toolbox, portable_tools_of, tools_of,
+};
 pub use toolset::TOOLSET;
 
 pub(crate) use tool::Tool;

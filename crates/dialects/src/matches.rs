@@ -4,7 +4,7 @@ use pinfold::operations::{AnswerWith, Matched, Search, Searched};
 use pinfold::{BinaryNote, Error, Line, Place, Role};
 
 use crate::ToolContext;
-use crate::words::{brackets, count, fit, joined, left_out, shortened, skipped, unread};
+use crate::phrases::{brackets, count, fit, joined, left_out, shortened, skipped, unread};
 
 /// A matching line and its context lines.
 pub(crate) struct FoundMatch<'f> {
@@ -41,18 +41,25 @@ pub(crate) fn compact_params(pattern: &str, path: Option<&str>, ctx: &ToolContex
     }
 }
 
-/// The message about a search: which matches and files it left out. `more` says how to see the others, and
-/// `ignore_case` how to ignore case.
+/// Hints in the message about a search, with the names of the tool's arguments.
+pub(crate) struct SearchHints {
+    /// How to see more matches.
+    pub(crate) more: &'static str,
+    /// How to ignore case.
+    pub(crate) ignore_case: &'static str,
+}
+
+/// The message about a search: which matches and files it left out.
 pub(crate) fn message(
     (search, searched): (Result<Search, Error>, &Searched),
     shown: usize,
-    [more, ignore_case]: [&str; 2],
+    hints: SearchHints,
     ctx: &ToolContext<'_>,
 ) -> Option<String> {
     let nothing = searched.total == 0;
     joined([
-        left_out(shown as u64, searched.total, "matches", more),
-        nothing_found(search, searched, ignore_case, ctx),
+        left_out(shown as u64, searched.total, "matches", hints.more),
+        nothing_found(search, searched, hints.ignore_case, ctx),
         skipped(&searched.skipped, "name one in `path` to search it").filter(|_| nothing),
         searched_in_part(searched),
         unread(&searched.skipped),

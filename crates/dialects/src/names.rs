@@ -17,8 +17,10 @@ pub(crate) struct AnswerNames {
     pub(crate) ignore_case: &'static str,
     /// The answer to a search without matches.
     pub(crate) no_matches: &'static str,
-    /// The arguments that choose lines, with the verb after them, and the advice to omit them.
-    pub(crate) lines: [&'static str; 2],
+    /// The arguments that choose lines, with the verb after them.
+    pub(crate) lines_are: &'static str,
+    /// The advice to omit these arguments.
+    pub(crate) omit_lines_hint: &'static str,
     /// Whether a PDF can be read by pages.
     pub(crate) pages: bool,
 }
@@ -32,7 +34,8 @@ pub(crate) const CLASSIC_NAMES: AnswerNames = AnswerNames {
     more_results: |number| format!("continue with offset={number}"),
     ignore_case: "set -i",
     no_matches: "No matches found",
-    lines: ["`offset` and `limit` are", "leave them out"],
+    lines_are: "`offset` and `limit` are",
+    omit_lines_hint: "leave them out",
     pages: true,
 };
 

@@ -158,7 +158,7 @@ impl Alias for PatchArgs {
 }
 
 fn error_answer(error: &Error, call: &FailedCall) -> Answer {
-    let message = match &call.problem {
+    let message = match &call.error_text {
         // Only `apply_patch` has its own wording.
         Some(_) => patch::message(error, call, &HINT_NAMES),
         None => classic::message(error, call, &HINT_NAMES, &NAMES),

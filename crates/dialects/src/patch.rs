@@ -1,10 +1,10 @@
 //! The `patch` dialect: codex's `apply_patch`, and codex's tools for reading.
 
 mod apply;
+mod error_text;
 mod hosted;
 mod list_dir;
 mod read_file;
-mod words;
 
 use pinfold::Error;
 use schemars::JsonSchema;
@@ -19,8 +19,8 @@ use crate::tool_context::RelativePath;
 use crate::{Answer, Dialect, ToolEntry};
 
 pub(crate) use apply::{ApplyPatch, Notation};
+pub(crate) use error_text::message;
 pub use hosted::hosted_patch;
-pub(crate) use words::message;
 
 /// `apply_patch`, `read_file`, `list_dir` and `grep_files`.
 pub static PATCH: Dialect = Dialect {

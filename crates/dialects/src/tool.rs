@@ -30,7 +30,7 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     /// Makes the reply from the outcome.
     fn reply(&self, done: Done<Self::Op>, ctx: &ToolContext<'_>) -> Self::Reply;
     /// The error message that repeats arguments, if the dialect has one for this error.
-    fn problem(&self, _: &Error, _: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, _: &Error, _: &ToolContext<'_>) -> Option<String> {
         None
     }
     /// The arguments on one line, for the user.
@@ -50,8 +50,8 @@ pub(crate) trait DispatchTool: DeserializeOwned + JsonSchema + Send + 'static {
 
     /// Performs the operation that the arguments choose.
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Self::Reply, Error>;
-    /// As [`Tool::problem`].
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
+    /// As [`Tool::error_text`].
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
     /// The arguments on one line, for the user.
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String;
 }
@@ -105,8 +105,8 @@ pub struct ToolEntry {
 pub(crate) trait ParsedCall: Send {
     /// Performs the call.
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error>;
-    /// As [`Tool::problem`].
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
+    /// As [`Tool::error_text`].
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
     /// The arguments on one line, for the user.
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String;
     /// The file that the call reads: see [`pinfold::Session::cached_file`].
@@ -126,8 +126,8 @@ impl<T: Tool> ParsedCall for ParsedTool<T> {
         Ok((self.answer)(self.tool.reply(done, ctx)))
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        self.tool.problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        self.tool.error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -150,8 +150,8 @@ impl<T: DispatchTool> ParsedCall for ParsedDispatch<T> {
         Ok((self.answer)(self.tool.perform(ctx)?))
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        self.tool.problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        self.tool.error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {

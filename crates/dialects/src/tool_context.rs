@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::names::AnswerNames;
-use crate::words::shortened;
+use crate::phrases::shortened;
 
 /// The session and the call of a tool.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use pinfold::{CachedFile, CallOptions, Error, ReadRule, Session};
 use serde_json::Value;
 
 use crate::hint::FailedCall;
+use crate::phrases::shortened;
 use crate::tool::ParsedCall;
-use crate::words::shortened;
 use crate::{Answer, Dialect, ToolContext, ToolEntry, args, portable_names};
 
 /// The tools of one or more dialects, on one session.
@@ -37,8 +37,15 @@ pub struct ToolInfo {
     portable: bool,
     /// Its description and schema. They are made when they are first needed, since a short session never calls most
     /// tools.
-    manual: OnceLock<(String, Value)>,
+    listing: OnceLock<Listing>,
     front_end_hint: FrontEndHint,
+}
+
+/// What a list of tools shows of a tool.
+#[derive(Debug)]
+struct Listing {
+    description: String,
+    input_schema: Value,
 }
 
 impl Toolbox {
@@ -62,7 +69,7 @@ impl Toolbox {
             dialect: tool.dialect,
             entry: tool.entry,
             portable: tool.portable,
-            manual: OnceLock::new(),
+            listing: OnceLock::new(),
             front_end_hint,
         };
         Self { tools: self.tools.iter().map(with_hint).collect(), front_end_hint, ..self }
@@ -101,7 +108,7 @@ impl Toolbox {
 
     /// Calls a tool by name, with options of this call.
     pub fn call_with(&self, name: &str, arguments: Value, call: &CallOptions) -> Answer {
-        self.perform(&self.prepare(name, arguments), call)
+        self.perform(&self.prepare(name, arguments), call).answer
     }
 
     /// Parses the arguments of a call. If they are invalid, [`Self::perform`] answers with the error.
@@ -144,30 +151,30 @@ impl Toolbox {
     }
 
     /// Performs a call.
-    pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Answer {
+    pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Performed {
         let PreparedCall { name, tool, parsed } = prepared;
-        let refuse = |error: &Error, problem: Option<String>| {
+        let refuse = |error: &Error, error_text: Option<String>| {
             let (dialect, entry) = tool.map_or((self.first, None), |(d, entry)| (d, Some(entry)));
             let hint = (self.front_end_hint)(error);
-            let answer = error_answer(dialect, entry, error, self.portable(), (problem, hint));
-            (crate::code(error), answer)
+            let answer = error_answer(dialect, entry, error, self.portable(), (error_text, hint));
+            Performed { answer, outcome: crate::code(error) }
         };
         let work = |call: &CallOptions| {
             let ctx = self.context(prepared, call);
             match parsed {
                 Err(error) => refuse(error, None),
                 Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
-                    Err(error) => refuse(&error, parsed.problem(&error, &ctx)),
-                    Ok(answer) => ("ok", answer),
+                    Err(error) => refuse(&error, parsed.error_text(&error, &ctx)),
+                    Ok(answer) => Performed { answer, outcome: "ok" },
                 },
             }
         };
-        let outcome = |(code, answer): &(_, Answer)| (*code, answer.to_json_text().len());
+        let outcome = |done: &Performed| (done.outcome, done.answer.to_json_text().len());
         let mut call = call.clone().with_tool(name);
         if self.session.watching_observer().is_some() {
             call = call.with_compact_params(self.compact_params_of(prepared));
         }
-        self.session.audited(&call, work, outcome).1
+        self.session.audited(&call, work, outcome)
     }
 
     /// Answers a call with an error before its tool runs. The audit log has this call, too.
@@ -176,7 +183,7 @@ impl Toolbox {
         name: &str,
         error: impl Into<Arc<Error>>,
         call: &CallOptions,
-    ) -> Answer {
+    ) -> Performed {
         let tool = self.find(name).map(|tool| (tool.dialect, tool.entry));
         let name = tool.map_or_else(|| shortened(name), |(_, entry)| entry.name.to_owned());
         self.perform(&PreparedCall { name, tool, parsed: Err(error.into()) }, call)
@@ -220,12 +227,21 @@ fn error_answer(
     entry: Option<&ToolEntry>,
     error: &Error,
     portable: bool,
-    (problem, front_end_hint): (Option<String>, Option<String>),
+    (error_text, front_end_hint): (Option<String>, Option<String>),
 ) -> Answer {
     let tool = entry.map(|entry| entry.name);
     let read_only = entry.is_none_or(|entry| entry.hints.read_only);
-    let call = FailedCall { tool, read_only, portable, problem, front_end_hint };
+    let call = FailedCall { tool, read_only, portable, error_text, front_end_hint };
     (dialect.error_answer)(error, &call)
+}
+
+/// A call that was performed or refused.
+#[derive(Debug)]
+pub struct Performed {
+    /// The answer, in the form of the tool's dialect.
+    pub answer: Answer,
+    /// `ok`, or the error's code. The codes are the same for all dialects.
+    pub outcome: &'static str,
 }
 
 /// A call with parsed arguments: see [`Toolbox::prepare`].
@@ -267,7 +283,7 @@ fn named_tools_of(dialects: &[&'static Dialect], portable: bool) -> Vec<ToolInfo
             dialect,
             entry,
             portable,
-            manual: OnceLock::new(),
+            listing: OnceLock::new(),
             front_end_hint: |_| None,
         })
         .collect()
@@ -300,12 +316,12 @@ impl ToolInfo {
 
     /// The description for the model.
     pub fn description(&self) -> &str {
-        &self.manual().0
+        &self.listing().description
     }
 
     /// The schema of its arguments.
     pub fn input(&self) -> &Value {
-        &self.manual().1
+        &self.listing().input_schema
     }
 
     /// The grammar of the text that OpenAI's models write instead of arguments, unless names have to be portable.
@@ -318,8 +334,8 @@ impl ToolInfo {
         (self.entry.output)()
     }
 
-    fn manual(&self) -> &(String, Value) {
-        self.manual.get_or_init(|| {
+    fn listing(&self) -> &Listing {
+        self.listing.get_or_init(|| {
             let mut input = (self.entry.input)();
             if let Some(properties) = input["properties"].as_object_mut().filter(|_| self.portable)
             {
@@ -330,7 +346,7 @@ impl ToolInfo {
                 Some(Value::String(text)) => text,
                 _ => String::new(),
             };
-            (description, input)
+            Listing { description, input_schema: input }
         })
     }
 }

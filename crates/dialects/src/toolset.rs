@@ -38,7 +38,8 @@ const fn entry<T: Alias<Of: crate::Tool<Reply = ToolResult>>>() -> ToolEntry {
 
 static NAMES: AnswerNames = AnswerNames {
     read_on: |line| format!("continue with view_range=[{line}, -1]"),
-    lines: ["`view_range` is", "leave it out"],
+    lines_are: "`view_range` is",
+    omit_lines_hint: "leave it out",
     ..SHORT_NAMES
 };
 

@@ -6,13 +6,13 @@
 use std::fs;
 
 use pinfold::{Session, Settings};
-use pinfold_dialects::{EDITOR, MEMORY, Toolbox, dialects_meant_by_all};
+use pinfold_dialects::{EDITOR, MEMORY, Toolbox, core_dialects};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn toolbox(dir: &TempDir, max_output_bytes: Option<usize>) -> Toolbox {
     let settings = Settings::default().with_max_output_bytes(max_output_bytes);
-    Toolbox::new(Session::with_settings([dir.path()], settings).unwrap(), &dialects_meant_by_all())
+    Toolbox::new(Session::with_settings([dir.path()], settings).unwrap(), &core_dialects())
 }
 
 fn ask(dir: &TempDir, max_output_bytes: Option<usize>, tool: &str, arguments: &Value) -> Value {
@@ -96,7 +96,7 @@ fn a_page_says_how_many_matches_there_are_or_more_than_how_many() {
         let settings = Settings::default().with_max_count_bytes(max_count_bytes);
         let session = Session::with_settings([dir.path()], settings).unwrap();
         let arguments = json!({"pattern": "x", "output_mode": mode, "head_limit": 10});
-        Toolbox::new(session, &dialects_meant_by_all()).call("Grep", arguments).to_json()
+        Toolbox::new(session, &core_dialects()).call("Grep", arguments).to_json()
     };
     for (mode, what) in
         [("content", "matches"), ("count", "files"), ("files_with_matches", "files")]
@@ -122,7 +122,7 @@ fn a_refused_edit_of_a_large_file_is_answered_in_few_words_and_by_its_deadline()
     let settings = Settings::default().with_deadline_seconds(1);
     let session = Session::with_settings([dir.path()], settings).unwrap();
     let patches = json!([{"find": "A line of the file", "replace": ""}]);
-    let answer = Toolbox::new(session, &dialects_meant_by_all())
+    let answer = Toolbox::new(session, &core_dialects())
         .call("file.patch", json!({"path": "large.txt", "patches": patches}))
         .to_json();
     // The search for the nearest region ends at the deadline, so its result varies.

@@ -4,14 +4,14 @@
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 use pinfold::{CallOptions, Session, Settings};
-use pinfold_dialects::{Answer, Toolbox, dialects_meant_by_all};
+use pinfold_dialects::{Answer, Toolbox, core_dialects};
 use serde_json::json;
 use tempfile::TempDir;
 
 fn toolbox(settings: Settings) -> (TempDir, Toolbox) {
     let dir = TempDir::new().unwrap();
     let session = Session::with_settings([dir.path()], settings).unwrap();
-    (dir, Toolbox::new(session, &dialects_meant_by_all()))
+    (dir, Toolbox::new(session, &core_dialects()))
 }
 
 #[test]

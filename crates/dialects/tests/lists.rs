@@ -4,13 +4,13 @@
 
 use pinfold::Session;
 use pinfold_dialects::{
-    CLASSIC, EDITOR, EDITOR_20250124, Format, PATCH, REFERENCE, Toolbox, dialects_meant_by_all,
+    CLASSIC, EDITOR, EDITOR_20250124, Format, PATCH, REFERENCE, Toolbox, core_dialects,
     every_dialect, list, named_dialects, portable_tools_of, tools_of,
 };
 use serde_json::{Value, json};
 
 fn toolbox() -> Toolbox {
-    Toolbox::new(Session::open([env!("CARGO_MANIFEST_DIR")]).unwrap(), &dialects_meant_by_all())
+    Toolbox::new(Session::open([env!("CARGO_MANIFEST_DIR")]).unwrap(), &core_dialects())
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn every_format_is_as_it_was() {
 
 #[test]
 fn every_other_dialect_is_listed_as_it_was() {
-    for dialect in &every_dialect()[dialects_meant_by_all().len()..] {
+    for dialect in &every_dialect()[core_dialects().len()..] {
         let name = format!("mcp-{}", dialect.name);
         insta::assert_json_snapshot!(name, list(&tools_of(&[dialect]), Format::Mcp));
     }

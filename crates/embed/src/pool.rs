@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_hold_nobody_up() {
+    fn waiting_calls_do_not_block_others() {
         let gate = Arc::new((Mutex::new(0), Condvar::new()));
         let (done, all) = channel();
         let many = 5 * MAX_BUSY;
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cancelled_is_answered_while_others_work() {
+    fn a_cancelled_call_is_answered_while_others_run() {
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let (done, all) = channel();

@@ -104,7 +104,8 @@ impl Tools {
 
     /// The result of a refused call.
     fn refuse(&self, request: &Request, error: Error) -> String {
-        reply::text(self.toolbox.refuse_call(&request.tool, error, &CallOptions::default()))
+        let options = CallOptions::default();
+        reply::text(self.toolbox.refuse_call(&request.tool, error, &options).answer)
     }
 
     /// The arguments of a call on one line, for the user.
@@ -185,7 +186,7 @@ fn apply(toolbox: &Toolbox, item: &Value, call: &CallOptions) -> String {
     let tool = "apply_patch";
     reply::text(match hosted_patch(item.get("operation").unwrap_or(item)) {
         Ok(patch) => toolbox.call_with(tool, json!({ "input": patch }), call),
-        Err(problem) => toolbox.refuse_call(tool, Error::InvalidArgument(problem), call),
+        Err(problem) => toolbox.refuse_call(tool, Error::InvalidArgument(problem), call).answer,
     })
 }
 

@@ -123,7 +123,7 @@ fn a_working_directory_does_not_move_rules() {
 }
 
 #[test]
-fn who_decides_is_asked() {
+fn the_approver_is_asked() {
     let (dir, tools) = stage(json!({"permissions": {"mode": "default"}}));
     let arguments = json!({"file_path": dir.path().join("new"), "content": "x"});
     let request = request("Write", arguments, json!({}));

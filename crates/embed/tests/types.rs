@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use pinfold::Settings;
-use pinfold_dialects::{dialects_meant_by_all, every_dialect, tools_of};
+use pinfold_dialects::{core_dialects, every_dialect, tools_of};
 use pinfold_embed::NameStyle;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -180,7 +180,7 @@ mod typescript {
         .unwrap();
         doc(&mut text, &["A family of tools; `all` means the first three.".into()], "");
         writeln!(text, "export type Dialect = {};\n", dialect_names().join(" | ")).unwrap();
-        let tools = tools_of(&dialects_meant_by_all());
+        let tools = tools_of(&core_dialects());
         for tool in &tools {
             doc(&mut text, &[format!("The arguments of `{}`.", tool.entry.name)], "");
             let name = type_name(tool.entry.name);

@@ -104,7 +104,8 @@ pub struct CallEnded {
     pub operation: Option<String>,
     /// The paths of the call.
     pub paths: Vec<AuditedPath>,
-    /// `allow` or `deny` by policy; `yes`, `no`, `nobody` or `later` by the user; `none` if nothing was decided.
+    /// `allow` or `deny` by policy; after an approval request `approved`, `denied_by_user`, `unanswered`, `no_approver` or
+    /// `deferred`; `none` if nothing was decided.
     pub decision: String,
     /// The reason for the decision.
     pub why: Option<String>,

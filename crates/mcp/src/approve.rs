@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use rmcp::model::{
-    CallToolRequestParams, CancelledNotificationParam, ClientResult, ElicitRequest,
-    ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
-    InputRequiredResult, RequestId, RequestStateCodec, Root, ServerRequest,
+    CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
+    ElicitationAction, InputRequest, InputRequests, InputRequiredResult, RequestId,
+    RequestStateCodec, Root, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use rmcp::{ErrorData, Peer, RoleServer};
@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::limits;
 use crate::server::is_stateless;
-pub(crate) use rounds::{CallState, RepeatedCallApprover, UsedStates};
+pub(crate) use rounds::{CallState, RepeatedCallApprover, Round, UsedStates};
 pub(crate) use time::ApprovalTime;
 
 /// How a call reaches the user.
@@ -44,26 +44,23 @@ type PendingRequest = (ApprovalRequest, oneshot::Sender<ApprovalAnswer>);
 const APPROVE: &str = "approve";
 
 impl ApprovalRoute {
-    /// Returns the route to the user, and the approver that the engine calls. `state` is the state that the client
-    /// sends back from the last round of this call. Its approvals count only if `is_first_use`.
+    /// Returns the route to the user, and the approver that the engine calls. `round` has the answers from earlier
+    /// rounds of this call.
     pub(crate) fn new(
-        state: &CallState,
-        is_first_use: bool,
+        round: Round,
         session_grants: bool,
-        request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<(Self, Option<Arc<dyn Approver>>), ErrorData> {
+    ) -> (Self, Option<Arc<dyn Approver>>) {
         let can_ask = context.client_capabilities().is_some_and(|can| can.elicitation.is_some());
         if !can_ask {
-            return Ok((Self::None, None));
+            return (Self::None, None);
         }
         if !is_stateless(context) {
             let (sender, receiver) = mpsc::unbounded_channel();
-            return Ok((Self::Elicitation(receiver), Some(Arc::new(ElicitationApprover(sender)))));
+            return (Self::Elicitation(receiver), Some(Arc::new(ElicitationApprover(sender))));
         }
-        let answers = RepeatedCallApprover::new(state, is_first_use, session_grants, request)?;
-        let answers = Arc::new(answers);
-        Ok((Self::InputRequired(answers.clone()), Some(answers)))
+        let answers = Arc::new(RepeatedCallApprover::new(round, session_grants));
+        (Self::InputRequired(answers.clone()), Some(answers))
     }
 
     /// The user's answers from earlier rounds of the call, on the route where the client repeats calls.
@@ -207,11 +204,11 @@ fn form(request: &ApprovalRequest, session_grants: bool) -> Result<ElicitRequest
 /// The user's answer. Anything but a clear approval is a denial.
 fn approval_answer(answer: ElicitResult) -> ApprovalAnswer {
     let content = answer.content.unwrap_or_default();
-    let words = content.get("reason").and_then(Value::as_str).map(str::trim);
-    let words = words.filter(|words| !words.is_empty()).map(str::to_owned);
+    let reason = content.get("reason").and_then(Value::as_str).map(str::trim);
+    let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
     match (answer.action, content.get("answer").and_then(Value::as_str)) {
         (ElicitationAction::Accept, Some(ONCE)) => ApprovalAnswer::Once,
         (ElicitationAction::Accept, Some(SESSION)) => ApprovalAnswer::Session,
-        _ => ApprovalAnswer::Denied(words),
+        _ => ApprovalAnswer::Denied(reason),
     }
 }

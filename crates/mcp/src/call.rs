@@ -8,17 +8,18 @@
 //! 5. Perform a small read of a cached file on this thread, any other call on a thread of the pool.
 //! 6. Wait for the thread, forward its approval requests and report its progress (`running.rs`). The call is answered
 //!    at its deadline or when it is cancelled, even if the thread hangs.
-//! 7. Answer with the result, or with the InputRequired result that asks the client.
+//! 7. Answer with the result, or with the InputRequired result that asks the client. Log and count the call, however
+//!    it ended.
 
 mod running;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pinfold::limits::MAX_LABEL_BYTES;
 use pinfold::{Approver, CallOptions, Cancel, Error, Progress, SharedAuditLine};
-use pinfold_dialects::{Answer, PreparedCall, ToolEntry, Toolbox};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, LoggingLevel};
+use pinfold_dialects::{Performed, PreparedCall, ToolEntry, Toolbox};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult, LoggingLevel};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
@@ -28,22 +29,24 @@ use crate::approve::{ApprovalRoute, ApprovalTime, CallState};
 use crate::caller::Caller;
 use crate::conversation::{Conversation, IdentifiedBy};
 use crate::roots::{RootsState, resolve_roots};
-use crate::service::Shared;
-use crate::threads::{Priority, run, stay_awake};
+use crate::service::ServiceState;
+use crate::threads::{Priority, run, spin_until_done};
 use crate::viewers::ViewersFirst;
 use crate::{reply, server};
 
 /// Makes a call in a conversation. `identified_by` says how the request has named the conversation.
 pub(crate) async fn call(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServiceState>,
     (conversation, identified_by): (&Conversation, IdentifiedBy),
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let received = Instant::now();
-    let maker = Caller::call_options(&context);
+    let begin = Instant::now();
+    let base_options = Caller::call_options(&context);
     let Some(tool) = shared.toolbox.find(&request.name) else {
-        return refuse_unknown(shared, conversation, &maker, &request.name);
+        let ended = refuse_unknown(shared, conversation, &base_options, &request.name);
+        shared.count("unknown", ended.outcome, begin.elapsed());
+        return ended.response;
     };
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
     let audit_line = SharedAuditLine::default();
@@ -53,44 +56,62 @@ pub(crate) async fn call(
         conversation,
         identified_by,
         tool,
-        maker,
+        base_options,
         context,
-        received,
+        begin,
         stop,
         audit_line,
     };
-    match call.make(request).await {
-        Ok(response) => Ok(response),
-        Err(Ended::Answered(response)) => Ok(*response),
-        Err(Ended::Failed(error)) => Err(error),
-    }
+    let ended = call.make(request).await.unwrap_or_else(|ended| *ended);
+    call.log(&ended).await;
+    ended.response
 }
 
 /// A call of a tool that exists.
 struct Call<'c> {
-    shared: &'c Arc<Shared>,
+    shared: &'c Arc<ServiceState>,
     conversation: &'c Conversation,
     identified_by: IdentifiedBy,
     tool: &'static ToolEntry,
     /// Options that name the client and its token.
-    maker: CallOptions,
+    base_options: CallOptions,
     context: RequestContext<RoleServer>,
-    received: Instant,
+    begin: Instant,
     stop: StopSignal,
     /// The task and the thread of the call share it, so a call has one audit line even if the task gives up on the
     /// thread.
     audit_line: SharedAuditLine,
 }
 
-/// How a call ends without a result of its tool.
-enum Ended {
-    Answered(Box<CallToolResponse>),
-    Failed(ErrorData),
+/// A call that has ended, with a result or with an error of the protocol.
+struct Ended {
+    response: Result<CallToolResponse, ErrorData>,
+    /// For the log and the metrics: `ok`, the error's code, `input_required` or `protocol_error`.
+    outcome: &'static str,
+    /// The arguments on one line, if the tool was called.
+    compact_params: Option<String>,
+}
+
+impl Ended {
+    /// The tool has answered.
+    fn performed(Performed { answer, outcome }: Performed, compact_params: Option<String>) -> Self {
+        let response = Ok(reply::result(answer, compact_params.clone()).into());
+        Self { response, outcome, compact_params }
+    }
+
+    /// The client has to send an input, and to repeat the call with it.
+    fn input_required(input: InputRequiredResult) -> Self {
+        Self { response: Ok(input.into()), outcome: "input_required", compact_params: None }
+    }
+
+    fn protocol_error(error: ErrorData) -> Self {
+        Self { response: Err(error), outcome: "protocol_error", compact_params: None }
+    }
 }
 
 impl Call<'_> {
-    /// Takes steps 1 to 7.
-    async fn make(&self, request: CallToolRequestParams) -> Result<CallToolResponse, Ended> {
+    /// Takes steps 1 to 7. An error is a call that ended before its tool had a result.
+    async fn make(&self, request: CallToolRequestParams) -> Result<Ended, Box<Ended>> {
         let label = checkpoint_label(&self.context).map_err(|error| self.invalid(error))?;
         // A call waits for this lock before anything else, so changes are made in the order in which their requests
         // came.
@@ -112,8 +133,8 @@ impl Call<'_> {
         if self.tool.reads_one_file && !self.stop.is_received() {
             let arguments = arguments.take().unwrap_or_default();
             let call = prepared.insert(tools.prepare(self.tool.name, arguments));
-            if let Some(answer) = read_cached(&tools, call, self.options(&cancel)) {
-                return Ok(self.finish(begin, answer).await);
+            if let Some(done) = read_cached(&tools, call, self.options(&cancel)) {
+                return Ok(done);
             }
         }
         if let Some(stuck) = self.shared.stuck.at_limit() {
@@ -133,26 +154,27 @@ impl Call<'_> {
                 }
                 let prepared =
                     prepared.unwrap_or_else(|| tools.prepare(name, arguments.unwrap_or_default()));
-                (tools.perform(&prepared, &options), tools.compact_params_of(&prepared))
+                let done = tools.perform(&prepared, &options);
+                Ended::performed(done, tools.compact_params_of(&prepared))
             }
         };
         let work = run(&self.shared.running, self.priority(), work);
-        stay_awake(&self.shared.running, &work).await;
+        spin_until_done(&self.shared.running, &work).await;
         let seconds = tools.session().settings().deadline_seconds;
         let running = RunningCall { call: self, begin, seconds, cancel };
         let waits = running.wait_for(work, &mut route, &approval_time, change_guard, &progress);
         let done = waits.await.map_err(|error| self.refuse(error.into()))?;
         let codec = self.shared.codec.as_ref();
-        let input = route.input_required(codec, &binding, state.roots).map_err(Ended::Failed)?;
-        if let Some(input) = input {
-            return Ok(input.into());
+        let input = route.input_required(codec, &binding, state.roots);
+        if let Some(input) = input.map_err(Ended::protocol_error)? {
+            return Ok(Ended::input_required(input));
         }
         let Ok(Some(done)) = done else {
             tracing::error!("a call panicked");
             let error = ErrorData::internal_error("the call failed: a bug in the server", None);
-            return Err(Ended::Failed(error));
+            return Ok(Ended::protocol_error(error));
         };
-        Ok(self.finish(begin, done).await)
+        Ok(done)
     }
 
     /// A search of one client must not delay short calls of others. On standard input and output there are no others,
@@ -165,25 +187,27 @@ impl Call<'_> {
 
     /// The options of a call, wherever it is performed.
     fn options(&self, cancel: &Cancel) -> CallOptions {
-        self.maker.clone().with_cancel(cancel.clone())
+        self.base_options.clone().with_cancel(cancel.clone())
     }
 
     /// Answers with an error of the tool, and writes the audit line.
-    fn refuse(&self, error: Arc<Error>) -> Ended {
-        let options = self.maker.clone().with_audit_line(self.audit_line.clone());
-        let answer = self.conversation.whole().refuse_call(self.tool.name, error, &options);
-        self.count(&reply::outcome(&answer), self.received.elapsed());
-        Ended::Answered(Box::new(reply::result(answer, None).into()))
+    fn refuse(&self, error: Arc<Error>) -> Box<Ended> {
+        let options = self.base_options.clone().with_audit_line(self.audit_line.clone());
+        let done = self.conversation.whole().refuse_call(self.tool.name, error, &options);
+        Box::new(Ended::performed(done, None))
     }
 
     /// Answers with an error of the protocol. The tool is not called, but the audit log has the call.
-    fn invalid(&self, error: ErrorData) -> Ended {
+    fn invalid(&self, error: ErrorData) -> Box<Ended> {
         _ = self.refuse(Error::InvalidArgument(error.message.to_string()).into());
-        Ended::Failed(error)
+        Box::new(Ended::protocol_error(error))
     }
 
     /// Waits until the future is done, the call is cancelled or the server stops.
-    async fn unless_stopped<T>(&self, waited_for: impl Future<Output = T>) -> Result<T, Ended> {
+    async fn unless_stopped<T>(
+        &self,
+        waited_for: impl Future<Output = T>,
+    ) -> Result<T, Box<Ended>> {
         tokio::select! {
             done = waited_for => Ok(done),
             () = self.stop.received() => Err(self.refuse(Error::Cancelled.into())),
@@ -191,15 +215,18 @@ impl Call<'_> {
     }
 
     /// The state of a stateless request, and the data that the state is bound to.
-    fn open_state(&self, request: &CallToolRequestParams) -> Result<(CallState, Vec<u8>), Ended> {
+    fn open_state(
+        &self,
+        request: &CallToolRequestParams,
+    ) -> Result<(CallState, Vec<u8>), Box<Ended>> {
         if !server::is_stateless(&self.context) {
             return Ok(Default::default());
         }
-        if let (Some(feed), Some(client)) = (&self.shared.options.feed, &self.maker.client) {
+        if let (Some(feed), Some(client)) = (&self.shared.options.feed, &self.base_options.client) {
             feed.client_connected(client);
         }
         // Computed for stateless requests only: hashing long arguments takes time.
-        let binding = CallState::binding(self.conversation.name(), request);
+        let binding = CallState::binding(self.conversation.binding(), request);
         let state = CallState::open(self.shared.codec.as_ref(), &binding, request);
         Ok((state.map_err(|error| self.invalid(error))?, binding))
     }
@@ -209,14 +236,14 @@ impl Call<'_> {
         &self,
         state: &mut CallState,
         request: &CallToolRequestParams,
-    ) -> Result<Arc<Toolbox>, Ended> {
+    ) -> Result<Arc<Toolbox>, Box<Ended>> {
         let Self { shared, conversation, identified_by, context, .. } = self;
         let roots = resolve_roots(shared, conversation, *identified_by, state, request, context);
         let roots = self.unless_stopped(roots).await?;
         match roots.map_err(|error| self.invalid(error))? {
             RootsState::Known(Ok(tools)) => Ok(tools),
             RootsState::Known(Err(refusal)) => Err(self.refuse(refusal)),
-            RootsState::Ask(ask) => Err(Ended::Answered(Box::new((*ask).into()))),
+            RootsState::Ask(ask) => Err(Box::new(Ended::input_required(*ask))),
         }
     }
 
@@ -229,11 +256,11 @@ impl Call<'_> {
         request: &CallToolRequestParams,
         approval_time: &ApprovalTime,
         cancel: &Cancel,
-    ) -> Result<(ApprovalRoute, Option<Arc<dyn Approver>>), Ended> {
+    ) -> Result<(ApprovalRoute, Option<Arc<dyn Approver>>), Box<Ended>> {
         let session_grants = self.identified_by != IdentifiedBy::ClientName;
-        let is_first_use = self.shared.used_states.claim(request).await;
-        let route = ApprovalRoute::new(state, is_first_use, session_grants, request, &self.context);
-        let (route, client) = route.map_err(|error| self.invalid(error))?;
+        let round = self.shared.used_states.claim(state, request).await;
+        let round = round.map_err(|error| self.invalid(error))?;
+        let (route, client) = ApprovalRoute::new(round, session_grants, &self.context);
         let client_approver = client.or_else(|| tools.session().approver().cloned());
         let viewers = self.shared.options.feed.as_ref().filter(|feed| feed.can_ask());
         let approver = match viewers {
@@ -243,7 +270,7 @@ impl Call<'_> {
                 earlier: route.earlier_answers(),
                 client_approver,
                 session: tools.session().id().to_owned(),
-                client: self.maker.client.clone(),
+                client: self.base_options.client.clone(),
                 session_grants,
                 cancel: cancel.clone(),
             }) as _),
@@ -251,27 +278,15 @@ impl Call<'_> {
         Ok((route, approver.map(|approver| approval_time.of(approver))))
     }
 
-    /// Counts and logs a call that was answered.
-    fn count(&self, outcome: &Value, taken: Duration) {
-        let Self { shared, tool, maker, .. } = self;
+    /// Counts and logs the call. Also sends the log message to the client, if it has set the level.
+    async fn log(&self, ended: &Ended) {
+        let Self { shared, conversation, context, tool, base_options, begin, .. } = self;
+        let Ended { outcome, compact_params, .. } = ended;
+        let taken = begin.elapsed();
         shared.count(tool.name, outcome, taken);
-        let (workspace, token) = (&shared.options.workspace, maker.token.as_deref());
-        let outcome = outcome.as_str().unwrap_or("failed");
+        let (workspace, token) = (&shared.options.workspace, base_options.token.as_deref());
         let milliseconds = taken.as_millis() as u64;
         tracing::info!(workspace, token, tool = tool.name, outcome, milliseconds, "call");
-    }
-
-    /// Logs the outcome of a call, also to the client if it has set the level, and makes the result.
-    async fn finish(
-        &self,
-        begin: Instant,
-        (answer, compact_params): (Answer, Option<String>),
-    ) -> CallToolResponse {
-        let Self { conversation, context, tool, .. } = self;
-        let outcome = reply::outcome(&answer);
-        let taken = begin.elapsed();
-        let milliseconds = taken.as_millis() as u64;
-        self.count(&outcome, taken);
         conversation.log_search_status();
         if server::is_logged(conversation, context, LoggingLevel::Debug) {
             let message = json!({
@@ -279,24 +294,24 @@ impl Call<'_> {
             });
             server::log(&context.peer, LoggingLevel::Debug, message).await;
         }
-        reply::result(answer, compact_params).into()
     }
 }
 
 /// The answer to a call of an unknown tool.
 fn refuse_unknown(
-    shared: &Shared,
+    shared: &ServiceState,
     conversation: &Conversation,
-    maker: &CallOptions,
+    base_options: &CallOptions,
     name: &str,
-) -> Result<CallToolResponse, ErrorData> {
+) -> Ended {
+    let error = shared.toolbox.unknown(name);
+    let message = error.with_hint();
     // The call is in the audit log, too.
-    let answer = conversation.whole().call_with(name, Value::Null, maker);
+    let refused = conversation.whole().refuse_call(name, error, base_options);
     if shared.toolbox.answers_unknown_tools() {
-        return Ok(reply::result(answer, None).into());
+        return Ended::performed(refused, None);
     }
-    let error = shared.toolbox.unknown(name).with_hint();
-    Err(ErrorData::invalid_params(error, None))
+    Ended::protocol_error(ErrorData::invalid_params(message, None))
 }
 
 /// The label of the turn that the call's changes belong to, from `_meta["pinfold/checkpoint"]`.
@@ -317,12 +332,8 @@ fn checkpoint_label(context: &RequestContext<RoleServer>) -> Result<Option<Strin
 
 /// Performs a read of one file on this thread, if the file is small and in the page cache. Returns `None` if the read
 /// would have to wait, or fails.
-fn read_cached(
-    tools: &Toolbox,
-    call: &PreparedCall,
-    options: CallOptions,
-) -> Option<(Answer, Option<String>)> {
+fn read_cached(tools: &Toolbox, call: &PreparedCall, options: CallOptions) -> Option<Ended> {
     let options = options.with_cached_file(tools.cached_file(call)?);
-    let answer = tools.perform(call, &options);
-    (!answer.failed()).then(|| (answer, tools.compact_params_of(call)))
+    let done = tools.perform(call, &options);
+    (!done.answer.failed()).then(|| Ended::performed(done, tools.compact_params_of(call)))
 }

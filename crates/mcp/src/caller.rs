@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinfold::{AnswerRoom, CallOptions, Mode, Session};
+use pinfold::{AnswerMemory, CallOptions, Mode, Session};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 
@@ -43,7 +43,7 @@ impl Caller {
     }
 
     /// The memory of the answer to a request, which its transport keeps until the answer is sent.
-    fn answer_room(context: &RequestContext<RoleServer>) -> Option<AnswerRoom> {
+    fn answer_memory(context: &RequestContext<RoleServer>) -> Option<AnswerMemory> {
         #[cfg(feature = "http")]
         if let Some(head) = context.extensions.get::<http::request::Parts>() {
             return head.extensions.get().cloned();
@@ -51,12 +51,12 @@ impl Caller {
         context.extensions.get().cloned()
     }
 
-    /// The options of a call, as the audit log names its maker.
+    /// The options of a call, which name the client and its token for the audit log.
     pub(crate) fn call_options(context: &RequestContext<RoleServer>) -> CallOptions {
         let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
         let token = Some(Self::of(context).token).filter(|token| !token.is_empty());
         let options = CallOptions::default().with_client(client).with_token(token);
-        options.with_answer_room(Self::answer_room(context))
+        options.with_answer_memory(Self::answer_memory(context))
     }
 
     /// Whether what belongs to one of them is the other's, too.
@@ -65,7 +65,7 @@ impl Caller {
     }
 
     /// Returns the session in the caller's mode, if that allows less than the session's own.
-    pub(crate) fn limit(&self, session: Session) -> Session {
+    pub(crate) fn restrict_mode(&self, session: Session) -> Session {
         let own = session.settings().permissions.mode;
         match self.mode {
             Some(mode) if allows(mode) < allows(own) => session.in_mode(mode),
@@ -107,7 +107,7 @@ mod tests {
             settings.permissions.mode = own;
             let session = Session::with_settings([dir.path()], settings).unwrap();
             let caller = Caller { mode: token, ..Caller::default() };
-            let limited = caller.limit(session).settings().permissions.mode;
+            let limited = caller.restrict_mode(session).settings().permissions.mode;
             assert_eq!(limited, expected, "{own:?} {token:?}");
         }
     }

@@ -17,11 +17,49 @@ pub(crate) enum IdentifiedBy {
     ClientName,
 }
 
+/// Identifies a conversation of stateless requests. Each token has its own ones, in each of its modes.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct ConversationKey {
+    pub(crate) token: Arc<str>,
+    pub(crate) mode: Option<&'static str>,
+    pub(crate) name: ConversationName,
+}
+
+/// The part of a key that the client chooses.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum ConversationName {
+    /// The session name in `_meta`.
+    Session(String),
+    /// The hash of the client's name.
+    Client(String),
+}
+
+impl ConversationName {
+    pub(crate) fn identified_by(&self) -> IdentifiedBy {
+        match self {
+            Self::Session(_) => IdentifiedBy::SessionName,
+            Self::Client(_) => IdentifiedBy::ClientName,
+        }
+    }
+}
+
+impl ConversationKey {
+    /// The text that the states of its calls are bound to. It must not change: replicas of two versions share
+    /// states during an upgrade.
+    pub(crate) fn binding(&self) -> String {
+        let (kind, name) = match &self.name {
+            ConversationName::Session(name) => ("session", name),
+            ConversationName::Client(hash) => ("client", hash),
+        };
+        serde_json::json!([&*self.token, self.mode, kind, name]).to_string()
+    }
+}
+
 /// A conversation with one client.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    /// The name that the states of its calls are bound to.
-    name: String,
+    /// The text that the states of its calls are bound to.
+    binding: String,
     /// The tools on the whole workspace.
     whole: Arc<Toolbox>,
     roots: Mutex<ClientRootsCache>,
@@ -48,9 +86,9 @@ struct ClientRootsCache {
 }
 
 impl Conversation {
-    pub(crate) fn new(toolbox: Toolbox, name: String) -> Self {
+    pub(crate) fn new(toolbox: Toolbox, binding: String) -> Self {
         Self {
-            name,
+            binding,
             whole: Arc::new(toolbox),
             roots: Mutex::default(),
             roots_request: tokio::sync::Mutex::default(),
@@ -74,8 +112,8 @@ impl Conversation {
         *logged = now;
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn binding(&self) -> &str {
+        &self.binding
     }
 
     pub(crate) fn whole(&self) -> &Arc<Toolbox> {
@@ -120,5 +158,21 @@ impl Conversation {
 
     fn roots(&self) -> MutexGuard<'_, ClientRootsCache> {
         self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binding_of_a_state_never_changes() {
+        let key =
+            |token: &str, mode, name| ConversationKey { token: token.into(), mode, name }.binding();
+        let session = ConversationName::Session("a \"b\"".into());
+        assert_eq!(key("", None, session.clone()), r#"["",null,"session","a \"b\""]"#);
+        assert_eq!(key("agent", Some("plan"), session), r#"["agent","plan","session","a \"b\""]"#);
+        let client = ConversationName::Client("00ff".into());
+        assert_eq!(key("agent", None, client), r#"["agent",null,"client","00ff"]"#);
     }
 }

@@ -25,9 +25,9 @@ pub(crate) const MAX_STUCK_CALLS: usize = 64;
 /// deadline or cancellation.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_millis(800);
 
-/// How long the thread that moves the messages stays awake after it has given a call to another thread. It is the
+/// How long the event-loop thread busy-waits after it has given a call to another thread. It is the
 /// time that a small change with a flush takes. A longer call does not benefit.
-pub(crate) const AWAKE_FOR: Duration = Duration::from_micros(500);
+pub(crate) const MAX_SPIN: Duration = Duration::from_micros(500);
 
 /// How often a call checks whether it is still waiting for the user.
 pub(crate) const APPROVAL_POLL: Duration = Duration::from_millis(100);
@@ -146,9 +146,9 @@ pub(crate) mod http {
     pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(30);
     pub(crate) const ANSWER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-    /// How many threads move messages over HTTP. They also answer small reads of cached files; other calls run on
+    /// How many event-loop threads there are over HTTP. They also answer small reads of cached files; other calls run on
     /// other threads.
-    pub(crate) const MAX_MESSAGE_THREADS: usize = 4;
+    pub(crate) const MAX_EVENT_LOOP_THREADS: usize = 4;
 
     /// A session over HTTP that was used within this time does not end to make room for another.
     pub(crate) const SESSION_BUSY: Duration = Duration::from_secs(60);

@@ -27,7 +27,7 @@ const BLOCK: usize = if cfg!(test) { 16 } else { 256 * 1024 };
 
 /// A message as one line, which is made block by block.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct SerializedMessage {
     parts: VecDeque<Part>,
     /// The text of the result's first block.
     text: String,
@@ -43,7 +43,7 @@ enum Part {
 }
 
 /// Serialises a message to one line, with its newline.
-pub(crate) fn serialize(message: ServerJsonRpcMessage) -> serde_json::Result<Line> {
+pub(crate) fn serialize(message: ServerJsonRpcMessage) -> serde_json::Result<SerializedMessage> {
     let mut line = match message {
         JsonRpcMessage::Response(JsonRpcResponse {
             id,
@@ -51,7 +51,7 @@ pub(crate) fn serialize(message: ServerJsonRpcMessage) -> serde_json::Result<Lin
             ..
         }) => call_response(&id, result)?,
         other => {
-            let mut line = Line::default();
+            let mut line = SerializedMessage::default();
             to_writer(line.json(), &other)?;
             line
         }
@@ -60,7 +60,7 @@ pub(crate) fn serialize(message: ServerJsonRpcMessage) -> serde_json::Result<Lin
     Ok(line)
 }
 
-impl Line {
+impl SerializedMessage {
     /// The JSON at the end of the line, to be continued.
     fn json(&mut self) -> &mut Vec<u8> {
         if !matches!(self.parts.back(), Some(Part::Json(_))) {
@@ -112,8 +112,11 @@ impl Line {
 }
 
 /// The response to a call.
-fn call_response(id: &RequestId, mut result: CallToolResult) -> serde_json::Result<Line> {
-    let mut line = Line::default();
+fn call_response(
+    id: &RequestId,
+    mut result: CallToolResult,
+) -> serde_json::Result<SerializedMessage> {
+    let mut line = SerializedMessage::default();
     let json = line.json();
     json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     to_writer(&mut *json, id)?;

@@ -38,7 +38,7 @@ struct ToolLabels {
 struct CallLabels {
     workspace: String,
     tool: &'static str,
-    outcome: String,
+    outcome: &'static str,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -98,10 +98,10 @@ impl Metrics {
         &self,
         workspace: &str,
         tool: &'static str,
-        outcome: &str,
+        outcome: &'static str,
         taken: Duration,
     ) {
-        let (workspace, outcome) = (workspace.to_owned(), outcome.to_owned());
+        let workspace = workspace.to_owned();
         let labels = ToolLabels { workspace: workspace.clone(), tool };
         self.durations.get_or_create(&labels).observe(taken.as_secs_f64());
         self.calls.get_or_create(&CallLabels { workspace, tool, outcome }).inc();

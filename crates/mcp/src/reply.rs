@@ -2,7 +2,7 @@
 
 use pinfold_dialects::{Answer, Block, Blocks, ToolResult};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, MetaObject, ResourceContents};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// A tool's answer as the result of a call. `compact_params` is the call's arguments on one line.
 pub(crate) fn result(answer: Answer, compact_params: Option<String>) -> CallToolResult {
@@ -76,15 +76,5 @@ pub(crate) fn fill_in(response: &mut CallToolResponse) {
     {
         *structured = serde_json::from_str(&text.text)
             .expect("the text beside structured content is the object that a tool made");
-    }
-}
-
-/// The outcome of a call, for the log: `ok`, or the error's code.
-pub(crate) fn outcome(answer: &Answer) -> Value {
-    match answer {
-        _ if !answer.failed() => json!("ok"),
-        Answer::Classic(result) => result.metadata.get("code").cloned().unwrap_or_default(),
-        Answer::Structured { .. } => answer.to_json()["error"].take(),
-        Answer::Blocks(blocks) => json!(blocks.code),
     }
 }

@@ -19,7 +19,7 @@ use rmcp::{ErrorData, RoleServer};
 use crate::approve::{CallState, ask_client};
 use crate::conversation::{Conversation, IdentifiedBy, ToolsOrRefusal};
 use crate::server::is_stateless;
-use crate::service::Shared;
+use crate::service::ServiceState;
 use crate::threads::{answer_after, run_or_leave};
 use crate::{ClientRoots, limits};
 
@@ -37,7 +37,7 @@ const ROOTS: &str = "roots";
 /// The tools for a call, on the part of the workspace that the client's roots leave. A client that sends stateless
 /// requests does not report changes of its roots, so each call asks for them; they stay in the `state` of the call.
 pub(crate) async fn resolve_roots(
-    shared: &Shared,
+    shared: &ServiceState,
     conversation: &Conversation,
     identified_by: IdentifiedBy,
     state: &mut CallState,
@@ -119,7 +119,7 @@ fn deadline_seconds(conversation: &Conversation) -> u64 {
 /// Calls [`narrowed`] on a thread, since a directory may be on a file system that hangs. Fails at the deadline of a
 /// call that began at `begin`; an incomplete result is discarded.
 async fn narrow_in_time(
-    shared: &Shared,
+    shared: &ServiceState,
     conversation: &Conversation,
     roots: Vec<Root>,
     begin: Instant,

@@ -13,7 +13,7 @@ use crate::{Service, Stop, limits, stdio};
 /// Serves one client on standard input and output, until the input ends or SIGTERM or SIGINT arrives: then it takes no new
 /// calls, and ends when those under way have ended, after a limit, or at a second signal.
 pub fn serve_stdio(service: &Service) -> io::Result<()> {
-    // One thread moves the messages and answers small reads, and calls run on other threads. For one client, this
+    // One event-loop thread handles the messages and answers small reads, and calls run on other threads. For one client, this
     // takes the fewest context switches.
     let runtime = runtime(Builder::new_current_thread())?;
     let served = runtime.block_on(async {
@@ -45,7 +45,7 @@ pub fn serve_http(
 ) -> io::Result<()> {
     let mut builder = Builder::new_multi_thread();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    builder.worker_threads(cores.min(limits::http::MAX_MESSAGE_THREADS));
+    builder.worker_threads(cores.min(limits::http::MAX_EVENT_LOOP_THREADS));
     let runtime = runtime(builder)?;
     let served = runtime.block_on(async {
         let listener = |listener: TcpListener| {

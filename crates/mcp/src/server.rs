@@ -19,14 +19,14 @@ use serde_json::Value;
 
 use crate::bad_message::UNREADABLE;
 use crate::caller::Caller;
-use crate::conversation::{Conversation, IdentifiedBy};
-use crate::service::Shared;
+use crate::conversation::{Conversation, ConversationName, IdentifiedBy};
+use crate::service::ServiceState;
 use crate::{call, limits, reply};
 
 /// Answers a client's requests.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceState>,
     /// The conversation of the connection or of the HTTP session. A server for stateless requests has none.
     own: OnceLock<Arc<Conversation>>,
     /// The caller that began the HTTP session.
@@ -40,7 +40,7 @@ pub struct Server {
 
 impl Server {
     /// A server for one connection on streams. All its requests belong to one conversation.
-    pub(crate) fn for_stream(shared: Arc<Shared>) -> Self {
+    pub(crate) fn for_stream(shared: Arc<ServiceState>) -> Self {
         Self {
             shared,
             own: OnceLock::new(),
@@ -52,7 +52,7 @@ impl Server {
 
     /// A server for an HTTP session, if its first request is `initialize`; otherwise for stateless requests.
     #[cfg(feature = "http")]
-    pub(crate) fn for_http(shared: Arc<Shared>) -> Self {
+    pub(crate) fn for_http(shared: Arc<ServiceState>) -> Self {
         Self { has_own_conversation: false.into(), on_stdio: false, ..Self::for_stream(shared) }
     }
 
@@ -60,13 +60,13 @@ impl Server {
         self.own.get_or_init(|| {
             let session = self.shared.toolbox.session().another();
             let session = match self.caller.get() {
-                Some(caller) => caller.limit(session),
+                Some(caller) => caller.restrict_mode(session),
                 None => session,
             };
             // Some HTTP clients begin a session for each call. On streams, such sessions find each other by their
             // parent process.
             let session = if self.on_stdio { session } else { session.maybe_session_per_call() };
-            self.shared.conversation(session)
+            self.shared.new_conversation(session)
         })
     }
 
@@ -93,11 +93,11 @@ impl Server {
             }
             return Ok((self.own().clone(), IdentifiedBy::Connection));
         }
-        let (name, identified_by) = match context.meta.0.0.get("pinfold/session") {
+        let name = match context.meta.0.0.get("pinfold/session") {
             Some(Value::String(name))
                 if (1..=limits::MAX_SESSION_NAME_BYTES).contains(&name.len()) =>
             {
-                (format!("named {name}"), IdentifiedBy::SessionName)
+                ConversationName::Session(name.clone())
             }
             Some(_) => {
                 let max = limits::MAX_SESSION_NAME_BYTES;
@@ -108,11 +108,11 @@ impl Server {
             // Clients may share a token, so only the name distinguishes them.
             None => {
                 let client = context.client_info().map(|client| client.name).unwrap_or_default();
-                let name = format!("client {}", blake3::hash(client.as_bytes()).to_hex());
-                (name, IdentifiedBy::ClientName)
+                ConversationName::Client(blake3::hash(client.as_bytes()).to_hex().to_string())
             }
         };
-        Ok((self.shared.named(&caller, &name, identified_by), identified_by))
+        let identified_by = name.identified_by();
+        Ok((self.shared.stateless_conversation(&caller, name), identified_by))
     }
 }
 
@@ -164,8 +164,7 @@ impl ServerHandler for Server {
         let (conversation, identified_by) = self.conversation(&context)?;
         // Boxed: the future of a call is large, and `rmcp` moves it.
         let call = call::call(&self.shared, (&conversation, identified_by), request, context);
-        let response = Box::pin(call).await;
-        let mut response = response.inspect_err(|_| self.shared.count_protocol_error())?;
+        let mut response = Box::pin(call).await?;
         if !self.on_stdio {
             reply::fill_in(&mut response);
         }

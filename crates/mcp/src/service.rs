@@ -16,17 +16,17 @@ use tokio_util::task::TaskTracker;
 
 use crate::approve::UsedStates;
 use crate::caller::Caller;
-use crate::conversation::{Conversation, IdentifiedBy};
+use crate::conversation::{Conversation, ConversationKey, ConversationName};
 use crate::options::{Options, StateKey};
 use crate::threads::StuckThreads;
 use crate::{Server, limits};
 
 /// Tools on a workspace, which any number of clients can call.
 #[derive(Clone, Debug)]
-pub struct Service(pub(crate) Arc<Shared>);
+pub struct Service(pub(crate) Arc<ServiceState>);
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServiceState {
     pub(crate) toolbox: Toolbox,
     /// The list of tools. It is made when a client first asks for it.
     list: OnceLock<ListToolsResult>,
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) codec: Option<RequestStateCodec>,
     pub(crate) used_states: UsedStates,
     pub(crate) stuck: StuckThreads,
-    named: Mutex<HashMap<ConversationName, (Instant, Arc<Conversation>)>>,
+    named: Mutex<HashMap<ConversationKey, (Instant, Arc<Conversation>)>>,
 }
 
 impl Service {
@@ -51,7 +51,7 @@ impl Service {
         let key = options.state_key.clone().or_else(StateKey::random);
         let codec = key.and_then(|key| RequestStateCodec::try_new(key.0).ok());
         let used_states = UsedStates::new(options.state_marks.clone());
-        Self(Arc::new(Shared {
+        Self(Arc::new(ServiceState {
             toolbox,
             list: OnceLock::new(),
             info,
@@ -112,70 +112,56 @@ impl Service {
     }
 }
 
-impl Shared {
+impl ServiceState {
     pub(crate) fn list(&self) -> &ListToolsResult {
         self.list.get_or_init(|| list(&self.toolbox))
     }
 
     /// Counts a call that was answered.
-    pub(crate) fn count(&self, tool: &'static str, outcome: &Value, taken: Duration) {
+    pub(crate) fn count(&self, tool: &'static str, outcome: &'static str, taken: Duration) {
         if let Some(metrics) = &self.options.metrics {
-            metrics.called(
-                &self.options.workspace,
-                tool,
-                outcome.as_str().unwrap_or("failed"),
-                taken,
-            );
+            metrics.called(&self.options.workspace, tool, outcome, taken);
         }
     }
 
-    /// Counts a call that was answered with an error of the protocol.
-    pub(crate) fn count_protocol_error(&self) {
-        self.count("unknown", &Value::from("protocol_error"), Duration::ZERO);
-    }
-
     /// A new conversation, for example for a connection.
-    pub(crate) fn conversation(&self, session: Session) -> Arc<Conversation> {
-        let name = session.id().to_owned();
-        Arc::new(Conversation::new(self.toolbox.on(session), name))
+    pub(crate) fn new_conversation(&self, session: Session) -> Arc<Conversation> {
+        let binding = session.id().to_owned();
+        Arc::new(Conversation::new(self.toolbox.on(session), binding))
     }
 
     /// The conversation that a caller's stateless requests name. Forgets conversations that were idle for too long.
     /// If there are too many, forgets one of the token that has the most: the one that was idle longest. A
     /// conversation with a running call is not idle.
-    pub(crate) fn named(
+    pub(crate) fn stateless_conversation(
         &self,
         caller: &Caller,
-        name: &str,
-        identified_by: IdentifiedBy,
+        name: ConversationName,
     ) -> Arc<Conversation> {
         let now = Instant::now();
-        let key_name = ConversationName {
-            token: caller.token.clone(),
-            mode: caller.mode.map(|mode| mode.name()),
-            name: name.to_owned(),
-        };
+        let (token, mode) = (caller.token.clone(), caller.mode.map(|mode| mode.name()));
+        let key = ConversationKey { token, mode, name };
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.retain(|_, (used, conversation)| {
             has_call(conversation) || now.duration_since(*used) < self.options.conversation_idle
         });
-        if let Some((used, conversation)) = named.get_mut(&key_name) {
+        if let Some((used, conversation)) = named.get_mut(&key) {
             *used = now;
             return conversation.clone();
         }
         loop {
             let mut counts: HashMap<&str, usize> = HashMap::new();
-            for name in named.keys() {
-                *counts.entry(&name.token).or_default() += 1;
+            for other in named.keys() {
+                *counts.entry(&other.token).or_default() += 1;
             }
-            let own = counts.get(&*key_name.token).copied().unwrap_or_default();
+            let own = counts.get(&*key.token).copied().unwrap_or_default();
             let most = counts.values().max().copied().unwrap_or_default();
             let own_full = caller.max_sessions.is_some_and(|max| own >= max.max(1));
             if !own_full && named.len() < self.options.max_conversations.max(1) {
                 break;
             }
-            let may_go = |name: &ConversationName| {
-                if own_full { name.token == key_name.token } else { counts[&*name.token] == most }
+            let may_go = |other: &ConversationKey| {
+                if own_full { other.token == key.token } else { counts[&*other.token] == most }
             };
             let oldest = named
                 .iter()
@@ -184,25 +170,17 @@ impl Shared {
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             named.remove(&oldest);
         }
-        let session = caller.limit(self.toolbox.session().another());
-        let session = match identified_by {
-            IdentifiedBy::Connection | IdentifiedBy::SessionName => session,
-            IdentifiedBy::ClientName => session.forgetting_writes(),
+        let session = caller.restrict_mode(self.toolbox.session().another());
+        let session = match key.name {
+            ConversationName::Session(_) => session,
+            ConversationName::Client(_) => session.forgetting_writes(),
         };
         // The session's id would differ in other processes.
-        let conversation = Conversation::new(self.toolbox.on(session), format!("{key_name:?}"));
+        let conversation = Conversation::new(self.toolbox.on(session), key.binding());
         let conversation = Arc::new(conversation);
-        named.insert(key_name, (now, conversation.clone()));
+        named.insert(key, (now, conversation.clone()));
         conversation
     }
-}
-
-/// Identifies a conversation of stateless requests. Each token has its own.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct ConversationName {
-    token: Arc<str>,
-    mode: Option<&'static str>,
-    name: String,
 }
 
 /// Whether a call of a conversation is running.
@@ -225,7 +203,7 @@ fn info(toolbox: &Toolbox) -> ServerConfig {
     let absolute = toolbox.tools().iter().any(|tool| tool.dialect.name == "classic");
     let relative =
         toolbox.tools().iter().any(|tool| !matches!(tool.dialect.name, "classic" | "memory"));
-    let mut instructions = format!("File tools, fenced to {}.", roots.join(" and "));
+    let mut instructions = format!("File tools for {}.", roots.join(" and "));
     match (absolute, relative) {
         (true, false) => instructions.push_str(" Paths are absolute."),
         (_, true) => {
@@ -266,7 +244,9 @@ mod tests {
     fn a_conversation_with_a_running_call_makes_no_room_if_another_can() {
         let (_dir, service) = served(2, Duration::MAX);
         let caller = Caller::default();
-        let named = |name| service.0.named(&caller, name, IdentifiedBy::SessionName);
+        let named = |name: &str| {
+            service.0.stateless_conversation(&caller, ConversationName::Session(name.into()))
+        };
         let held = named("one");
         let (one, two) = (id(&held), id(&named("two")));
         named("three");
@@ -281,7 +261,8 @@ mod tests {
     #[test]
     fn a_conversation_with_a_running_call_is_not_idle() {
         let (_dir, service) = served(2, Duration::ZERO);
-        let named = || service.0.named(&Caller::default(), "one", IdentifiedBy::SessionName);
+        let one = || ConversationName::Session("one".into());
+        let named = || service.0.stateless_conversation(&Caller::default(), one());
         let held = named();
         assert!(Arc::ptr_eq(&held, &named()));
         let one = id(&held);
@@ -298,8 +279,9 @@ mod tests {
             ..Caller::default()
         };
         let (few, many) = (caller("few", Some(1)), caller("many", None));
-        let named =
-            |caller: &Caller, name| id(&service.0.named(caller, name, IdentifiedBy::SessionName));
+        let named = |caller: &Caller, name: &str| {
+            id(&service.0.stateless_conversation(caller, ConversationName::Session(name.into())))
+        };
         let first = named(&few, "one");
         assert_ne!(named(&many, "one"), first);
         // The token with the most conversations makes room, even if another one's is older.

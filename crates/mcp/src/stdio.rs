@@ -4,24 +4,21 @@
 //! requests while too many others are unanswered, and goes on reading meanwhile, so client and server never wait for
 //! each other.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod streams;
+mod unanswered;
+
+use std::collections::{HashSet, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 
 use memchr::memchr;
-use pinfold::AnswerRoom;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions as _,
-    GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
-    ServerNotification,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta as _,
+    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_server_with_ct};
-use rmcp::transport::{Transport, stdio_pipes};
-use rustix::fs::{FileType, fstat};
+use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::net::UnixStream;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -31,9 +28,8 @@ use crate::bad_message::{
 };
 use crate::stop::server_ends;
 use crate::{Service, Stop, limits, line};
-
-type Input = Box<dyn AsyncRead + Send + Unpin>;
-type Output = Box<dyn AsyncWrite + Send + Unpin>;
+use streams::standard_streams;
+use unanswered::Unanswered;
 
 /// Serves one client on standard input and output, until the input ends or `stop` is cancelled.
 ///
@@ -74,42 +70,6 @@ pub async fn serve_on(
     Ok(())
 }
 
-/// Standard input and output. If they are pipes or sockets (clients on Node use sockets), they are read and written
-/// without another thread.
-fn standard_streams() -> io::Result<(Input, Output)> {
-    let (input, output) = (io::stdin(), io::stdout());
-    if is_socket(input.as_fd()) && is_socket(output.as_fd()) {
-        let input = UnixStream::from_std(socket(input.as_fd())?)?;
-        let output = UnixStream::from_std(socket(output.as_fd())?)?;
-        return Ok((Box::new(input), Box::new(output)));
-    }
-    enlarge_pipe(input.as_fd(), limits::INPUT_PIPE_BYTES);
-    enlarge_pipe(output.as_fd(), limits::OUTPUT_PIPE_BYTES);
-    let (input, output) = stdio_pipes();
-    Ok((Box::new(input), Box::new(output)))
-}
-
-/// Enlarges a pipe, so that a long message takes fewer reads. If the system does not allow it, the pipe keeps its
-/// size.
-#[cfg(target_os = "linux")]
-fn enlarge_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
-    _ = rustix::pipe::fcntl_setpipe_size(pipe, bytes);
-}
-
-/// Only Linux lets a process choose the size of a pipe.
-#[cfg(not(target_os = "linux"))]
-fn enlarge_pipe(_: BorrowedFd<'_>, _: usize) {}
-
-fn is_socket(fd: BorrowedFd<'_>) -> bool {
-    fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
-}
-
-fn socket(fd: BorrowedFd<'_>) -> io::Result<StdStream> {
-    let stream = StdStream::from(fd.try_clone_to_owned()?);
-    stream.set_nonblocking(true)?;
-    Ok(stream)
-}
-
 /// A transport of messages as lines.
 struct Lines<R, W> {
     input: BufReader<R>,
@@ -135,60 +95,8 @@ struct Lines<R, W> {
     ended: CancellationToken,
 }
 
-/// The requests without an answer, in both directions.
-#[derive(Debug, Default)]
-struct Unanswered {
-    /// Requests of the client, until their answers are written, with their sizes and the memory of their answers.
-    requests: HashMap<RequestId, (usize, AnswerRoom)>,
-    /// Requests to the client, until it answers or they are cancelled.
-    to_client: HashSet<RequestId>,
-}
-
-impl Unanswered {
-    /// Whether another request of this size can be handled. Requests that wait for the user count only by their size.
-    fn has_room(&self, bytes: usize) -> bool {
-        let approvals = self.to_client.len().min(limits::MAX_APPROVAL_REQUESTS);
-        let handled: usize = self.requests.values().map(|(bytes, _)| bytes).sum();
-        self.requests.len() < limits::MAX_REQUESTS + approvals
-            && (handled == 0 || handled + bytes <= limits::MAX_HANDLED_BYTES)
-    }
-
-    fn received(&mut self, message: &mut ClientJsonRpcMessage, bytes: usize) {
-        match message {
-            JsonRpcMessage::Request(request) => {
-                let room = AnswerRoom::default();
-                request.request.extensions_mut().insert(room.clone());
-                self.requests.insert(request.id.clone(), (bytes, room));
-            }
-            JsonRpcMessage::Response(response) => _ = self.to_client.remove(&response.id),
-            JsonRpcMessage::Error(error) => {
-                error.id.iter().for_each(|id| _ = self.to_client.remove(id));
-            }
-            // A cancelled request gets no answer.
-            JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(it) = &notification.notification {
-                    it.params.request_id.iter().for_each(|id| _ = self.requests.remove(id));
-                }
-            }
-        }
-    }
-
-    fn sending(&mut self, message: &ServerJsonRpcMessage) {
-        match message {
-            JsonRpcMessage::Request(request) => _ = self.to_client.insert(request.id.clone()),
-            JsonRpcMessage::Notification(notification) => {
-                if let ServerNotification::CancelledNotification(it) = &notification.notification {
-                    it.params.request_id.iter().for_each(|id| _ = self.to_client.remove(id));
-                }
-            }
-            // A request counts as answered once its answer is written.
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
-        }
-    }
-}
-
-/// A line of input.
-enum Line {
+/// A line of input that was read.
+enum LineRead {
     /// The line is in the buffer.
     Whole,
     TooLong,
@@ -214,7 +122,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
     }
 
     /// Reads a line into the buffer. The last line may lack a line break.
-    async fn read_line(&mut self) -> Option<Line> {
+    async fn read_line(&mut self) -> Option<LineRead> {
         loop {
             let part = match self.input.fill_buf().await {
                 Ok(part) => part,
@@ -225,9 +133,9 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
             };
             if part.is_empty() {
                 if std::mem::take(&mut self.too_long) {
-                    return Some(Line::TooLong);
+                    return Some(LineRead::TooLong);
                 }
-                return (!self.line.is_empty()).then_some(Line::Whole);
+                return (!self.line.is_empty()).then_some(LineRead::Whole);
             }
             let end = memchr(b'\n', part);
             let text = &part[..end.unwrap_or(part.len())];
@@ -241,7 +149,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
             self.input.consume(used);
             if end.is_some() {
                 let whole = !std::mem::take(&mut self.too_long);
-                return Some(if whole { Line::Whole } else { Line::TooLong });
+                return Some(if whole { LineRead::Whole } else { LineRead::TooLong });
             }
         }
     }
@@ -385,10 +293,10 @@ where
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         let (mut unanswered, drain) = (self.unanswered.subscribe(), self.drain.clone());
         loop {
-            let (has_room, none) = {
+            let (next_fits, none) = {
                 let unanswered = unanswered.borrow_and_update();
                 let next = self.queue.front().map_or(0, |(_, length)| *length);
-                (unanswered.has_room(next), unanswered.requests.is_empty())
+                (unanswered.fits(next), unanswered.requests.is_empty())
             };
             let draining = drain.is_cancelled();
             if draining {
@@ -396,7 +304,7 @@ where
                 // Until then, answers and notifications for the running calls are read.
                 self.at_end |= none;
             }
-            if has_room && let Some((mut message, length)) = self.queue.pop_front() {
+            if next_fits && let Some((mut message, length)) = self.queue.pop_front() {
                 self.queued_bytes -= length;
                 if let JsonRpcMessage::Request(request) = &message {
                     self.queued_ids.remove(&request.id);
@@ -417,8 +325,8 @@ where
                 () = drain.cancelled(), if !draining => continue,
             };
             let parsed = match line {
-                Some(Line::Whole) => self.parse_line(),
-                Some(Line::TooLong) => {
+                Some(LineRead::Whole) => self.parse_line(),
+                Some(LineRead::TooLong) => {
                     let max = limits::MAX_MESSAGE_BYTES;
                     let problem = format!("a message can have {max} bytes; this one has more");
                     Err(Box::new((ErrorData::invalid_request(problem, None), None)))

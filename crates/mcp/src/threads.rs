@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::limits;
-use crate::service::Shared;
+use crate::service::ServiceState;
 
 /// How long after a call begins the server answers it, whether or not its thread is done. The engine itself ends a
 /// call at its deadline, unless the thread hangs.
@@ -22,7 +22,7 @@ pub(crate) fn answer_after(deadline_seconds: u64) -> Duration {
 /// Runs work on a thread and waits for it. If this future is dropped before, the thread counts as stuck until it is
 /// done.
 pub(crate) async fn run_or_leave<T: Send + 'static>(
-    shared: &Shared,
+    shared: &ServiceState,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     struct WatchOnDrop<'s, T: Send + 'static>(&'s StuckThreads, Option<JoinHandle<Option<T>>>);
@@ -42,7 +42,7 @@ pub(crate) async fn run_or_leave<T: Send + 'static>(
     guard.1 = None;
     done.ok().flatten().ok_or_else(|| {
         tracing::error!("a thread panicked");
-        Error::Cancelled
+        Error::Internal { what: "a thread panicked".into() }
     })
 }
 
@@ -92,15 +92,15 @@ pub(crate) fn run<T: Send + 'static>(
     })
 }
 
-/// Waits a moment for work on a thread without going to sleep, because waking this thread takes as long as most
+/// Busy-waits for work on a thread, for at most half a millisecond, because waking this thread takes as long as most
 /// calls. Other messages are handled meanwhile. Does not wait if the processors have other work.
-pub(crate) async fn stay_awake<T>(tracker: &TaskTracker, work: &JoinHandle<T>) {
+pub(crate) async fn spin_until_done<T>(tracker: &TaskTracker, work: &JoinHandle<T>) {
     static HAS_PROCESSORS: LazyLock<bool> =
         LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
     let begin = Instant::now();
     while !work.is_finished()
         && tracker.len() == 1
-        && begin.elapsed() < limits::AWAKE_FOR
+        && begin.elapsed() < limits::MAX_SPIN
         && *HAS_PROCESSORS
     {
         tokio::task::yield_now().await;
@@ -129,10 +129,24 @@ impl StuckThreads {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
-    use super::*;
+    use pinfold::Session;
+    use pinfold_dialects::{DOTTED, Toolbox};
 
+    use super::*;
+    use crate::{Options, Service};
+
+    #[tokio::test]
+    async fn a_panic_is_an_internal_error_and_no_cancellation() {
+        let dir = tempfile::tempdir().unwrap();
+        let toolbox = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&DOTTED]);
+        let service = Service::new(toolbox, Options::default());
+        let done = run_or_leave::<()>(&service.0, || panic!("a bug, for this test")).await;
+        assert!(matches!(done, Err(Error::Internal { .. })), "{done:?}");
+    }
+
+    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_thread_of_low_priority_gives_it_to_those_that_it_starts() {
         let nice = || rustix::process::getpriority_process(None).unwrap();

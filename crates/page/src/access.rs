@@ -45,7 +45,7 @@ impl Access {
     }
 
     /// Exchanges the key of a link for a cookie. A key works once.
-    pub(crate) fn trade(&self, query: &str) -> Option<String> {
+    pub(crate) fn redeem_key(&self, query: &str) -> Option<String> {
         let given = query.strip_prefix("key=")?;
         let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
         key.take_if(|key| is_same(key, given))?;
@@ -90,10 +90,10 @@ mod tests {
         let (path, query) = link.split_once('?').unwrap();
         assert_eq!(access.below_base(path.strip_prefix("http://127.0.0.1:9").unwrap()), Some(""));
         for wrong in ["", "key=", "key=0", &query[..query.len() - 1], &format!("{query}0")] {
-            assert_eq!(access.trade(wrong), None, "{wrong}");
+            assert_eq!(access.redeem_key(wrong), None, "{wrong}");
         }
-        let cookie = access.trade(query).unwrap();
-        assert_eq!(access.trade(query), None, "it was used");
+        let cookie = access.redeem_key(query).unwrap();
+        assert_eq!(access.redeem_key(query), None, "it was used");
         assert!(cookie.ends_with("; HttpOnly; SameSite=Strict"), "{cookie}");
         let cookie = cookie.split(';').next().unwrap();
         assert!(known(&access, &[cookie]));

@@ -227,7 +227,7 @@ impl Site {
             return Err((StatusCode::FORBIDDEN, "the page is not loaded in advance".into()));
         }
         let mut response = body(assets::ENTER.into(), "text/html; charset=utf-8");
-        match self.access.trade(query) {
+        match self.access.redeem_key(query) {
             Some(cookie) => {
                 let cookie = HeaderValue::from_str(&cookie).map_err(|_| unknown("try again"))?;
                 response.headers_mut().insert(SET_COOKIE, cookie);

@@ -4,11 +4,11 @@
 //!
 //! | [`ApprovalAnswer`] | the call | the audit log | viewers (`RequestEnd`) |
 //! |---|---|---|---|
-//! | `Once`, `Session` | goes on | `yes` | `once`, `session` |
-//! | `Denied` | [`Denial::User`] | `no` | `no` |
-//! | `Unanswered` | [`Denial::Unanswered`] | `nobody` | `expired` if nobody answered in time |
-//! | `Deferred` | [`Denial::Deferred`]: the client repeats it with the answer | `later` | not asked |
-//! | `Unavailable` | [`Denial::NoApprover`], [`Denial::DontAsk`] | `nobody` | not asked, or `cancelled` if the call has ended |
+//! | `Once`, `Session` | goes on | `approved` | `once`, `session` |
+//! | `Denied` | [`Denial::User`] | `denied_by_user` | `no` |
+//! | `Unanswered` | [`Denial::Unanswered`] | `unanswered` | `expired` if nobody answered in time |
+//! | `Deferred` | [`Denial::Deferred`]: the client repeats it with the answer | `deferred` | not asked |
+//! | `Unavailable` | [`Denial::NoApprover`], [`Denial::DontAsk`] | `no_approver` | not asked, or `cancelled` if the call has ended |
 //!
 //! Viewers that close before they answer see `passed_on`: then the client is asked, and its answer counts.
 //!
@@ -137,13 +137,14 @@ impl ApprovalAnswer {
         Self::Unanswered(format!("{minutes} minutes have passed"))
     }
 
-    /// The word for it in the audit log.
+    /// The decision in the audit log.
     pub(crate) fn audit_word(&self) -> &'static str {
         match self {
-            Self::Once | Self::Session => "yes",
-            Self::Denied(_) => "no",
-            Self::Unanswered(_) | Self::Unavailable => "nobody",
-            Self::Deferred => "later",
+            Self::Once | Self::Session => "approved",
+            Self::Denied(_) => "denied_by_user",
+            Self::Unanswered(_) => "unanswered",
+            Self::Unavailable => "no_approver",
+            Self::Deferred => "deferred",
         }
     }
 }

@@ -139,7 +139,8 @@ pub struct AuditFields {
     after: Option<String>,
 }
 
-/// `allow` or `deny` by policy; `yes`, `no`, `nobody` or `later` by the user; `none` if nothing was decided.
+/// `allow` or `deny` by policy; after an approval request `approved`, `denied_by_user`, `unanswered`, `no_approver` or
+/// `deferred`; `none` if nothing was decided.
 #[doc(hidden)]
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]

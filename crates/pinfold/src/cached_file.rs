@@ -1,4 +1,4 @@
-//! A small read that is performed on the thread that moves a server's messages, because its file is in the page cache.
+//! A small read that is performed on the event-loop thread, because its file is in the page cache.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,26 +8,22 @@ use crate::limits::MAX_CACHED_FILE_BYTES;
 use crate::permit::AccessRequest;
 use crate::{Access, CallOptions, Error, Operation, Session, View};
 
-/// A small file that was opened and read without waiting: see [`Session::cached_file`]. By default there is none, and
-/// a call opens its file itself.
+/// A small file that was opened and read without waiting: see [`Session::cached_file`].
 ///
-/// A call with a cached file opens nothing else. If it tries to, it fails with [`Error::Cancelled`], and the caller
+/// A call with a cached file opens no other file. If it tries to, it fails with [`Error::Internal`], and the caller
 /// makes the call again on a thread that may wait.
-#[derive(Clone, Debug, Default)]
-pub struct CachedFile(Option<Arc<OpenFile>>);
-
-/// The file, until the call takes it.
-type OpenFile = Mutex<Option<(Place, File)>>;
+#[derive(Clone, Debug)]
+pub struct CachedFile(Arc<Mutex<Option<(Place, File)>>>);
 
 impl CachedFile {
     pub(crate) fn new(place: Place, file: File) -> Self {
-        Self(Some(Arc::new(Mutex::new(Some((place, file))))))
+        Self(Arc::new(Mutex::new(Some((place, file)))))
     }
 
-    /// The file, if the call has one and has not taken it yet. Returns `None` if the call opens files itself.
-    pub(crate) fn take(&self) -> Option<Result<(Place, File), Error>> {
-        let mut file = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(file.take().ok_or(Error::Cancelled))
+    /// The file. Fails if the call has taken it already.
+    pub(crate) fn take(&self) -> Result<(Place, File), Error> {
+        let file = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        file.ok_or_else(|| Error::Internal { what: "a cached read opens a second file".into() })
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::Approver;
-use crate::admission::AnswerRoom;
 use crate::audit::{AuditTrace, SharedAuditLine};
 use crate::cached_file::CachedFile;
+use crate::memory_budget::AnswerMemory;
 
 /// Options of one call. They override those of its session.
 #[derive(Clone, Debug, Default)]
@@ -34,9 +34,9 @@ pub struct CallOptions {
     pub(crate) compact_params: Option<String>,
     /// The file that the call reads, if it is already open.
     #[doc(hidden)]
-    pub cached_file: CachedFile,
+    pub cached_file: Option<CachedFile>,
     /// The memory of the answer, which outlives the call.
-    pub(crate) answer_room: Option<AnswerRoom>,
+    pub(crate) answer_memory: Option<AnswerMemory>,
     pub(crate) audit_line: Option<SharedAuditLine>,
     audit_trace: AuditTrace,
 }
@@ -109,15 +109,15 @@ impl CallOptions {
     #[doc(hidden)]
     #[must_use]
     pub fn with_cached_file(mut self, file: CachedFile) -> Self {
-        self.cached_file = file;
+        self.cached_file = Some(file);
         self
     }
 
     /// Sets the memory of the answer. Without it, the memory is free for other calls once the operation is done.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_answer_room(mut self, room: Option<AnswerRoom>) -> Self {
-        self.answer_room = room;
+    pub fn with_answer_memory(mut self, memory: Option<AnswerMemory>) -> Self {
+        self.answer_memory = memory;
         self
     }
 

@@ -5,7 +5,9 @@
 //! every kind.
 
 mod directory;
+mod link;
 mod relocate;
+mod remove;
 mod replace;
 mod replace_kind;
 mod tree;
@@ -15,9 +17,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use blake3::Hash;
-use pinfold_confine::{
-    Durability, Error as ConfineError, Name, OldVersion, Place, RawPath, Removal, Target,
-};
+use pinfold_confine::{Durability, Error as ConfineError, Name, Place, RawPath};
 
 use crate::journal::{Displaces, State};
 use crate::ledger::Fingerprint;
@@ -26,7 +26,9 @@ use crate::preview::Proposal;
 use crate::{Access, View};
 
 pub(crate) use directory::MakeDirectory;
+pub(crate) use link::RestoreLink;
 pub(crate) use relocate::Relocate;
+pub(crate) use remove::Remove;
 pub(crate) use replace::{Replace, can_compare, diff};
 pub(crate) use replace_kind::ReplaceKind;
 pub(crate) use tree::RemoveFromTree;
@@ -112,8 +114,8 @@ pub(crate) struct Applied {
     /// Undoes the change, unless another process has changed the file since. Until this is dropped, the old version
     /// is on the disk and the file is locked.
     pub(crate) roll_back: RollBack,
-    /// Gives up what only a rollback needs. If the process is killed after that, the next sweep restores nothing.
-    pub(crate) settle: Option<Box<dyn FnOnce()>>,
+    /// Discards what only a rollback needs. If the process is killed after that, the next sweep restores nothing.
+    pub(crate) discard_rollback: Option<Box<dyn FnOnce()>>,
     /// Displaced files of killed processes in the same directory, which the sweep could not verify.
     pub(crate) unverified: Vec<Name>,
     /// Whether the change may have replaced a file that another process created at the same moment.
@@ -127,147 +129,30 @@ impl Applied {
     /// A change without content: it displaced no file and wrote none.
     fn without_content(roll_back: impl FnOnce() -> Result<(), ConfineError> + 'static) -> Self {
         let (unverified, roll_back) = (Vec::new(), Box::new(roll_back));
-        Self { fingerprint: None, roll_back, settle: None, unverified, may_have_replaced: false }
+        Self {
+            fingerprint: None,
+            roll_back,
+            discard_rollback: None,
+            unverified,
+            may_have_replaced: false,
+        }
     }
 
     /// A change that displaced something, which stays on the disk until this is dropped.
     fn displacing<T: 'static>(
         displaced: T,
-        settle: impl FnOnce(&mut T) + 'static,
+        discard_rollback: impl FnOnce(&mut T) + 'static,
         put_back: impl FnOnce(T) -> Result<(), ConfineError> + 'static,
     ) -> Self {
         let displaced = Rc::new(RefCell::new(Some(displaced)));
-        let settled = displaced.clone();
-        let settle = move || {
-            if let Some(displaced) = settled.borrow_mut().as_mut() {
-                settle(displaced);
+        let kept = displaced.clone();
+        let discard_rollback = move || {
+            if let Some(displaced) = kept.borrow_mut().as_mut() {
+                discard_rollback(displaced);
             }
         };
         let roll_back = move || displaced.take().map_or(Ok(()), put_back);
-        Self { settle: Some(Box::new(settle)), ..Self::without_content(roll_back) }
-    }
-}
-
-/// Creates a symlink that was deleted. Only undo does this.
-#[derive(Debug)]
-pub(crate) struct RestoreLink {
-    pub(crate) path: RawPath,
-    /// The place of the link, which is empty.
-    pub(crate) target: Target,
-    /// Where the link points.
-    pub(crate) to: String,
-    pub(crate) undoes: Vec<String>,
-}
-
-impl Change for RestoreLink {
-    fn path(&self) -> &RawPath {
-        &self.path
-    }
-
-    fn place(&self) -> &Place {
-        self.target.place()
-    }
-
-    fn requests(&self) -> Vec<AccessRequest<'_>> {
-        file_request(self, Access::Write)
-    }
-
-    fn undoes(&self) -> &[String] {
-        &self.undoes
-    }
-
-    fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
-        Ok(Proposal::CreateLink { to: self.to.as_bytes().to_vec() })
-    }
-
-    fn change_hash(&self) -> Result<Hash, ConfineError> {
-        Ok(blake3::hash(self.to.as_bytes()))
-    }
-
-    fn check_possible(&self) -> Result<(), ConfineError> {
-        self.target.check_writable()
-    }
-
-    fn states(&self) -> Result<[State; 2], ConfineError> {
-        Ok([State::Absent, State::Link { target: self.to.clone() }])
-    }
-
-    fn displaces(&mut self) -> Displaces<'_> {
-        Displaces::Nothing
-    }
-
-    fn made_parents(&self) -> usize {
-        self.target.missing_parents().len()
-    }
-
-    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
-        self.target.link(self.to.as_bytes(), durability)?;
-        let (target, to) = (self.target, self.to);
-        Ok(Applied::without_content(move || target.remove_link(to.as_bytes())))
-    }
-}
-
-/// Deletes a file or a symlink.
-#[derive(Debug)]
-pub(crate) struct Remove {
-    pub(crate) path: RawPath,
-    pub(crate) removal: Removal,
-    pub(crate) undoes: Vec<String>,
-}
-
-impl Change for Remove {
-    fn path(&self) -> &RawPath {
-        &self.path
-    }
-
-    fn place(&self) -> &Place {
-        self.removal.place()
-    }
-
-    fn requests(&self) -> Vec<AccessRequest<'_>> {
-        file_request(self, Access::Delete)
-    }
-
-    fn undoes(&self) -> &[String] {
-        &self.undoes
-    }
-
-    fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
-        let link_target = self.removal.link_target().map(<[u8]>::to_vec);
-        Ok(Proposal::Delete { link_target, bytes: self.removal.meta().len })
-    }
-
-    fn change_hash(&self) -> Result<Hash, ConfineError> {
-        // A file that may be deleted need not be readable, so its inode and times identify it.
-        let meta = self.removal.meta();
-        let identity = (meta.kind, meta.identity, meta.len, meta.mode, meta.modified);
-        Ok(blake3::hash(format!("{identity:?}").as_bytes()))
-    }
-
-    fn check_possible(&self) -> Result<(), ConfineError> {
-        self.removal.check_removable()
-    }
-
-    fn states(&self) -> Result<[State; 2], ConfineError> {
-        let before = match self.removal.link_target() {
-            Some(to) => State::Link { target: String::from_utf8_lossy(to).into_owned() },
-            None => match self.removal.hash()? {
-                Some(hash) => State::of(self.removal.meta(), hash),
-                None => State::Absent,
-            },
-        };
-        Ok([before, State::Absent])
-    }
-
-    fn displaces(&mut self) -> Displaces<'_> {
-        Displaces::Removal(&self.removal)
-    }
-
-    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
-        let name = self.removal.place().path.split().map(|(_, name)| name);
-        let mut old = self.removal.remove(durability)?;
-        let unverified = std::mem::take(&mut old.unverified);
-        let put_back = move |old: OldVersion| name.map_or(Ok(()), |name| old.put_back(&name));
-        Ok(Applied { unverified, ..Applied::displacing(old, OldVersion::settle, put_back) })
+        let discard_rollback: Option<Box<dyn FnOnce()>> = Some(Box::new(discard_rollback));
+        Self { discard_rollback, ..Self::without_content(roll_back) }
     }
 }

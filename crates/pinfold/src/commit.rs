@@ -200,7 +200,10 @@ fn make(
     }
     if applied.len() > 1 {
         // This must come before the journal confirms the set. Otherwise a sweep would restore parts of it.
-        applied.iter_mut().filter_map(|done| done.settle.take()).for_each(|settle| settle());
+        applied
+            .iter_mut()
+            .filter_map(|done| done.discard_rollback.take())
+            .for_each(|discard| discard());
     }
     (receipt.id, receipt.warning) = entries.confirm();
     for (([before, after], info), lines) in states.iter().flatten().zip(&infos).zip(lines) {

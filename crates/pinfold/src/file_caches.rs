@@ -16,7 +16,7 @@ pub(crate) struct LineIndexCache(Mutex<Vec<(Place, Metadata, Page)>>);
 
 impl LineIndexCache {
     /// Caches the line offsets of a file that was read to its end.
-    pub(crate) fn learn(&self, place: &Place, meta: &Metadata, page: &Page) {
+    pub(crate) fn insert(&self, place: &Place, meta: &Metadata, page: &Page) {
         if meta.len < LARGE_FILE_BYTES || page.line_offsets.is_empty() {
             return;
         }

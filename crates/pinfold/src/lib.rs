@@ -27,7 +27,6 @@
 #[macro_use]
 mod builder;
 
-mod admission;
 mod approval;
 mod audit;
 mod cached_file;
@@ -42,6 +41,7 @@ mod ledger;
 pub mod limits;
 pub mod media;
 mod memory;
+mod memory_budget;
 mod observer;
 mod operation;
 pub mod operations;
@@ -55,8 +55,6 @@ mod settings;
 mod similar_names;
 mod view;
 
-#[doc(hidden)]
-pub use admission::{AnswerRoom, WeakAnswerRoom};
 pub use approval::{ApprovalAnswer, ApprovalRequest, Approver};
 #[doc(hidden)]
 pub use audit::{AuditLine, AuditedPath, SharedAuditLine};
@@ -68,6 +66,8 @@ pub use commit::Receipt;
 pub use error::{Denial, Error, GlobUsage, RegexMistake};
 pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
 #[doc(hidden)]
+#[doc(hidden)]
+pub use memory_budget::{AnswerMemory, WeakAnswerMemory};
 pub use observer::{CallStart, MadeChange, Observer};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use parent_reads::ParentReads;

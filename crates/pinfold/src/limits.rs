@@ -1,28 +1,30 @@
-//! The limits and defaults of the engine, each with the reason for its value.
+//! The limits of the engine, each with the reason for its value. `DEFAULT_*` is the default of a setting, `MAX_*` a limit
+//! that no setting raises.
 
 /// Bytes of text in one result of a tool, unless its dialect has another limit: about 25,000 tokens, more than most
 /// models use well at once.
-pub const DEFAULT_OUTPUT_BYTES: usize = 100 * 1024;
+pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 100 * 1024;
 
-/// Bytes of text in one result of a library call or of the dialect `reference`.
-pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
+/// Bytes of text in one result of a library call or of the dialect `reference`, whose callers page through text
+/// themselves.
+pub const DEFAULT_MAX_LIBRARY_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// Characters shown of a line. A minified file must not fill a result.
-pub const MAX_LINE_CHARS: usize = 2_000;
+pub const DEFAULT_MAX_LINE_CHARS: usize = 2_000;
 
 /// The deadline of a call, in seconds. Counting the lines of a 10 GB file in the page cache takes less.
-pub const DEADLINE_SECONDS: u64 = 60;
+pub const DEFAULT_DEADLINE_SECONDS: u64 = 60;
 
 /// The largest file that is edited or shown as a diff: both versions are in memory.
-pub const MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
+pub const DEFAULT_MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
 
 pub use pinfold_text::MAX_REPLACEMENTS;
 
 /// For how many days a change can be undone.
-pub const JOURNAL_DAYS: u64 = 30;
+pub const DEFAULT_JOURNAL_DAYS: u64 = 30;
 
 /// Bytes of backups in the journal: enough for a busy month of source code.
-pub const MAX_JOURNAL_BYTES: u64 = 1024 * 1024 * 1024;
+pub const DEFAULT_MAX_JOURNAL_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Characters of a path, or of the name of a tool or client, in an audit line: `PATH_MAX`.
 pub(crate) const MAX_AUDIT_CHARS: usize = 4_096;
@@ -30,7 +32,7 @@ pub(crate) const MAX_AUDIT_CHARS: usize = 4_096;
 /// How often a change is planned again because the file was modified.
 pub(crate) const MAX_ATTEMPTS: usize = 16;
 
-/// The largest file that is read on the thread that moves a server's messages. Such a read takes less time than
+/// The largest file that is read on the event-loop thread. Such a read takes less time than
 /// waking another thread.
 pub(crate) const MAX_CACHED_FILE_BYTES: usize = 64 * 1024;
 
@@ -79,7 +81,7 @@ pub(crate) const MAX_REWOUND_CHANGES: usize = 10_000;
 pub(crate) const MAX_LEFT_OUT_NAMES: usize = 10_000;
 
 /// Files that a search by name lists. A model can use fewer, and more would fill its context.
-pub const MAX_GLOB_FILES: usize = 1_000;
+pub const DEFAULT_MAX_GLOB_FILES: usize = 1_000;
 
 /// Entries in a list: about as many as fit into a result.
 pub const MAX_LIST_ENTRIES: usize = 5_000;
@@ -104,7 +106,7 @@ pub(crate) const MAX_KEPT_REGEX_CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// The same for a text that is searched step by step. These end with the search.
 pub(crate) const MAX_REGEX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many steps one call of the regex engine may take, counted as bytes times positions in the pattern.
+/// How many steps one call of the regex engine may take, counted as bytes times NFA states of the pattern.
 /// A step takes up to 25 ns, so a call ends within a quarter of a second.
 pub(crate) const MAX_CALL_STEPS: u64 = 10_000_000;
 /// The maximum number of steps if only the regex engine can search a line. It cannot be interrupted.
@@ -112,8 +114,8 @@ pub(crate) const MAX_UNSTOPPABLE_STEPS: u64 = 50_000_000;
 /// A line that would take more steps, or a file if matches span lines, is not searched. It would take minutes, longer
 /// than any deadline.
 pub(crate) const MAX_LINE_STEPS: u64 = 10_000_000_000;
-/// Patterns with more positions than this are compiled with Unicode at once, since they may be too large.
-pub(crate) const MAX_TWIN_WEIGHT: usize = 50;
+/// Patterns with more NFA states than this are compiled with Unicode at once, since they may be too large.
+pub(crate) const MAX_ASCII_REGEX_STATES: usize = 50;
 
 /// The largest file that is read whole and searched in memory. A larger one is streamed.
 pub(crate) const MAX_WHOLE_FILE_BYTES: u64 = 128 * 1024;
@@ -129,7 +131,7 @@ pub(crate) const MAX_KEPT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Bytes of text that a search reads after its page is full, to count the other matches. This takes a fraction of a
 /// second.
-pub const MAX_COUNT_BYTES: u64 = 256 * 1024 * 1024;
+pub const DEFAULT_MAX_COUNT_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Bytes of memory for the content index: the trigrams of some gigabytes of source code.
 pub const MAX_INDEX_BYTES: u64 = 256 * 1024 * 1024;
@@ -164,9 +166,9 @@ pub(crate) const MAX_MEMO_FILE_BYTES: usize = 32 * 1024;
 pub const MAX_READ_BYTES: u64 = 20 * 1024 * 1024;
 
 /// Bytes of an image that is shown: no model accepts more, and base64 makes it a third larger.
-pub const MAX_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
+pub const MAX_SHOWN_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
 /// The longest side of an image that is shown, in pixels.
-pub const MAX_IMAGE_SIDE: usize = 8_000;
+pub const MAX_SHOWN_IMAGE_SIDE: usize = 8_000;
 
 /// The longest side of an image that is decoded to scale it down, and the memory for decoding.
 #[cfg(feature = "images")]
@@ -206,4 +208,4 @@ pub(crate) const MAX_ANSWER_BYTES_AT_ONCE: u64 = 256 * 1024 * 1024;
 pub(crate) const MAX_EDITED_BYTES_AT_ONCE: u64 = 4 * MAX_SET_BYTES;
 
 /// Less memory is not counted: many small files take little together.
-pub(crate) const MIN_ADMITTED_BYTES: u64 = 1024 * 1024;
+pub(crate) const MIN_RESERVED_BYTES: u64 = 1024 * 1024;

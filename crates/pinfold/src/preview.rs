@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_shown_by_kind_size_and_hash() {
+    fn binary_content_is_shown_by_kind_size_and_hash() {
         let image =
             b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
         let shown = preview(Some(b"text\n"), image, 4_000);

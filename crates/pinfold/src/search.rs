@@ -1,6 +1,6 @@
 //! Searches the contents of files with ripgrep's engine. Files are opened through the fence.
 
-mod ascii_twin;
+mod ascii_regex;
 mod bounded;
 mod content_cache;
 mod content_index;
@@ -26,11 +26,11 @@ pub(crate) use file_set::{Collected, FileSet, FileSetCache, Request, Selection, 
 pub(crate) use file_type::file_type_matcher;
 pub(crate) use memo::ResultMemo;
 pub(crate) use name_table::NameQuery;
-pub(crate) use ordered::{StopWhen, search_in_order};
+pub(crate) use ordered::{OrderedSearch, StopWhen};
 pub use page::PageLine;
 pub(crate) use page::{FileHits, MatchWindow, page};
 pub use scan::{BinaryNote, Line, Role};
 pub(crate) use scan::{Hits, KeepLines, Named, Scan, ScanMode, Scanner};
-pub(crate) use search_pattern::{Compiled, PatternCache, SearchPattern};
+pub(crate) use search_pattern::{CompiledPattern, PatternCache, SearchPattern};
 pub(crate) use status::status;
 pub(crate) use walk_search::{FirstPage, WalkSearch};

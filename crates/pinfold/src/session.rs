@@ -156,7 +156,7 @@ impl Session {
         loop {
             view.check_time()?;
             // Before a file is locked: the call that has the memory may wait for the file.
-            let _room = view.admit_edits(&operation.edited_files())?;
+            let _permit = view.reserve_edits(&operation.edited_files())?;
             let (outcome, changes) = operation.plan(&view)?;
             plans += 1;
             match changes.commit(&view) {

@@ -9,6 +9,7 @@ use pinfold_confine::{
 
 use crate::View;
 use crate::limits::{MAX_COMPARED_NAMES, MAX_SUGGESTED_NAMES, MAX_WALKED_NAMES};
+use crate::view::WalkOptions;
 
 /// The most similar existing paths, best first, in the same form as `path`.
 pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
@@ -65,11 +66,10 @@ fn same_name_elsewhere(view: &View<'_>, name: &Name) -> Vec<Place> {
             FilterDecision::Exclude
         }
     };
-    let walked = view.walk(&starts, usize::MAX, false, &filter_decision, &|_| false, || {
-        SameName(name, Vec::new())
-    });
-    let Ok((parts, _)) = walked else { return Vec::new() };
-    let mut places: Vec<_> = parts.into_iter().flat_map(|part| part.1).collect();
+    let options = WalkOptions { counts_withheld: &|_| false, ..WalkOptions::new(&filter_decision) };
+    let walked = view.walk(&starts, options, || SameName(name, Vec::new()));
+    let Ok(walked) = walked else { return Vec::new() };
+    let mut places: Vec<_> = walked.visitors.into_iter().flat_map(|part| part.1).collect();
     places.sort_by_key(|place| {
         (place.path.as_bytes().iter().filter(|byte| **byte == b'/').count(), place.path.clone())
     });

@@ -15,9 +15,11 @@ use pinfold_confine::{
 };
 use pinfold_text::LineHashes;
 
-use crate::admission::{Admitted, AnswerRoom, Late, admit_edits, admit_file, admit_pattern};
 use crate::approval::Grants;
 use crate::ledger::{Fingerprint, Freshness};
+use crate::memory_budget::{
+    AnswerMemory, DeadlinePassed, LargePermit, reserve_edits, reserve_file, reserve_pattern,
+};
 use crate::permit::{AccessRequest, Decisions};
 use crate::{Access, CallOptions, Error, ReadRule, Session, limits};
 pub(crate) use tracked_file::TrackedFile;
@@ -44,21 +46,44 @@ pub struct View<'s> {
 }
 
 /// Which entries a walk visits.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WalkOptions {
+#[derive(Clone, Copy)]
+pub(crate) struct WalkOptions<'w> {
+    /// How many levels below its starts it visits.
+    pub(crate) depth: usize,
     /// Whether it visits hidden entries.
     pub(crate) hidden: bool,
     /// Which ignore files are obeyed.
     pub(crate) ignore_files: IgnoreFiles,
     /// Whether the tree is watched from now on: see [`View::watch_later`].
     pub(crate) watch: bool,
+    /// Which entries the operation includes or excludes.
+    pub(crate) filter: &'w (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
+    /// Whether an entry is counted if policy withholds it.
+    pub(crate) counts_withheld: &'w (dyn Fn(&Candidate<'_>) -> bool + Sync),
 }
 
-impl From<bool> for WalkOptions {
-    /// Visits hidden entries or not, with the default ignore files.
-    fn from(hidden: bool) -> Self {
-        Self { hidden, ignore_files: IgnoreFiles::USUAL, watch: true }
+impl<'w> WalkOptions<'w> {
+    /// Visits all levels, and no hidden entries. Obeys the default ignore files, and counts all entries that policy
+    /// withholds.
+    pub(crate) fn new(filter: &'w (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync)) -> Self {
+        Self {
+            depth: usize::MAX,
+            hidden: false,
+            ignore_files: IgnoreFiles::USUAL,
+            watch: true,
+            filter,
+            counts_withheld: &|_| true,
+        }
     }
+}
+
+/// The result of a walk.
+#[derive(Debug)]
+pub(crate) struct Walked<V> {
+    pub(crate) visitors: Vec<V>,
+    pub(crate) skipped: Skipped,
+    /// Whether every directory of the walk is watched.
+    pub(crate) all_watched: bool,
 }
 
 impl<'s> View<'s> {
@@ -110,17 +135,17 @@ impl<'s> View<'s> {
     }
 
     /// The maximum size of an answer's text in bytes, unless the dialect sets one.
-    pub(crate) fn output_bytes(&self) -> usize {
-        self.session.settings().max_output_bytes.unwrap_or(limits::DEFAULT_OUTPUT_BYTES)
+    pub(crate) fn max_output_bytes(&self) -> usize {
+        self.session.settings().max_output_bytes.unwrap_or(limits::DEFAULT_MAX_OUTPUT_BYTES)
     }
 
     /// Opens a regular file.
     pub(crate) fn file(&self, path: &RawPath) -> Result<(Place, TrackedFile<'_>), Error> {
         let find =
             || self.session.workspace().file(path).map_err(|error| self.path_error(path, error));
-        let (place, file) = match self.call.cached_file.take() {
+        let (place, file) = match &self.call.cached_file {
             // Policy allowed the read when the file was opened.
-            Some(cached) => cached?,
+            Some(cached) => cached.take()?,
             None => self.readable(path, find, |(place, _)| (place, false))?,
         };
         let is_new = !self.session.is_read(&place, file.meta());
@@ -174,44 +199,25 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Walks the trees below some directories, and returns the visitors. Entries that policy withholds are counted if
-    /// `missed` returns true for them.
+    /// Walks the trees below some directories.
     pub(crate) fn walk<V: Visitor>(
         &self,
         starts: &[Place],
-        depth: usize,
-        options: impl Into<WalkOptions>,
-        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
-        missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
+        options: WalkOptions<'_>,
         new_visitor: impl Fn() -> V + Sync,
-    ) -> Result<(Vec<V>, Skipped), Error> {
-        let (visitors, skipped, _) =
-            self.walk_watched(starts, depth, options, filter_decision, missed, new_visitor)?;
-        Ok((visitors, skipped))
-    }
-
-    /// As [`Self::walk`]. Also returns whether every directory of the walk is watched.
-    pub(crate) fn walk_watched<V: Visitor>(
-        &self,
-        starts: &[Place],
-        depth: usize,
-        options: impl Into<WalkOptions>,
-        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
-        missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
-        new_visitor: impl Fn() -> V + Sync,
-    ) -> Result<(Vec<V>, Skipped, bool), Error> {
-        let WalkOptions { hidden, ignore_files, watch } = options.into();
+    ) -> Result<Walked<V>, Error> {
+        let WalkOptions { depth, hidden, ignore_files, watch, filter, counts_withheld } = options;
         let deadline = self.deadline();
         let filter_decision = |candidate: &Candidate<'_>| {
             self.call.progress.count_entry();
-            filter_decision(candidate)
+            filter(candidate)
         };
         let policy = self.session.policy();
         let visibility = |candidate: &Candidate<'_>| {
             let directory = candidate.kind == Kind::Directory;
             if self.shows(&policy, candidate.root, candidate.below_root(), directory) {
                 Visibility::Visible
-            } else if missed(candidate) {
+            } else if counts_withheld(candidate) {
                 Visibility::Withheld
             } else {
                 Visibility::Uncounted
@@ -228,6 +234,11 @@ impl<'s> View<'s> {
             ignore_files,
         };
         let walked = self.session.workspace().walk_watched(starts, &walk, new_visitor);
+        let walked = walked.map(|(visitors, skipped, all_watched)| Walked {
+            visitors,
+            skipped,
+            all_watched,
+        });
         walked.map_err(|error| match (error, starts) {
             (ConfineError::Denied, [start]) => {
                 let path = RawPath::from(self.session.absolute(start));
@@ -323,21 +334,18 @@ impl<'s> View<'s> {
         Deadline::lasting_while(move || !cancel.is_cancelled() && worked(start, &waited) <= longest)
     }
 
-    /// Waits until a file may take so many bytes of memory, which it may until the share is dropped.
-    pub(crate) fn admit_file(&self, bytes: u64) -> Result<Option<Admitted<'static>>, Error> {
-        admit_file(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+    /// Waits for the memory of a file. The permit releases it on drop.
+    pub(crate) fn reserve_file(&self, bytes: u64) -> Result<LargePermit, Error> {
+        reserve_file(bytes, &self.deadline()).map_err(|DeadlinePassed| self.waited_too_long())
     }
 
-    /// Waits until a compiled pattern may take so many bytes of memory, which it may until the share is dropped.
-    pub(crate) fn admit_pattern(&self, bytes: u64) -> Result<Option<Admitted<'static>>, Error> {
-        admit_pattern(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+    /// Waits for the memory of a compiled pattern. The permit releases it on drop.
+    pub(crate) fn reserve_pattern(&self, bytes: u64) -> Result<LargePermit, Error> {
+        reserve_pattern(bytes, &self.deadline()).map_err(|DeadlinePassed| self.waited_too_long())
     }
 
-    /// Waits until these files may be edited. Refuses several that are too large together.
-    pub(crate) fn admit_edits(
-        &self,
-        files: &[&RawPath],
-    ) -> Result<Option<Admitted<'static>>, Error> {
+    /// Waits for the memory to edit these files. Refuses several that are too large together.
+    pub(crate) fn reserve_edits(&self, files: &[&RawPath]) -> Result<LargePermit, Error> {
         // What is wrong with a path is reported when the change is planned.
         let size =
             |path: &&RawPath| self.session.workspace().stat(path).map_or(0, |it| it.meta.len);
@@ -348,15 +356,15 @@ impl<'s> View<'s> {
                 "the edited files have {bytes} bytes together, and {max} can be edited at once: edit fewer files in one call"
             )));
         }
-        admit_edits(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+        reserve_edits(bytes, &self.deadline()).map_err(|DeadlinePassed| self.waited_too_long())
     }
 
-    /// Waits until the answer may have a file of so many bytes in it, until what this returns is dropped and the answer is
-    /// sent.
-    pub(crate) fn admit_answer(&self, file_bytes: u64) -> Result<AnswerRoom, Error> {
-        let room = self.call.answer_room.clone().unwrap_or_default();
-        let admitted = room.admit(file_bytes, &self.deadline());
-        admitted.map_err(|Late| self.waited_too_long()).map(|()| room)
+    /// Waits for the memory of an answer that contains a file of so many bytes. It is released when the result was dropped
+    /// and the answer is sent.
+    pub(crate) fn reserve_answer(&self, file_bytes: u64) -> Result<AnswerMemory, Error> {
+        let memory = self.call.answer_memory.clone().unwrap_or_default();
+        let reserved = memory.reserve(file_bytes, &self.deadline());
+        reserved.map_err(|DeadlinePassed| self.waited_too_long()).map(|()| memory)
     }
 
     fn waited_too_long(&self) -> Error {

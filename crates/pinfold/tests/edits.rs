@@ -228,7 +228,7 @@ fn many_edits_end_with_the_call() {
 }
 
 #[test]
-fn what_is_too_large_to_edit_is_not_shown_as_a_diff() {
+fn a_file_too_large_to_edit_has_no_diff() {
     let dir = TempDir::new().unwrap();
     let session = session(&dir);
     let settings = session.settings().clone().with_max_edit_bytes(100);

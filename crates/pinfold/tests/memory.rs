@@ -22,7 +22,7 @@ fn mode(path: impl AsRef<Path>) -> u32 {
 }
 
 #[test]
-fn what_is_created_is_for_the_owner_alone() {
+fn created_files_are_for_the_owner_alone() {
     let dir = TempDir::new().unwrap();
     let memory = session(&dir, "state/memory").memory().unwrap();
     memory.perform(&Write::new("notes/deep/a.txt", "one\n")).unwrap();

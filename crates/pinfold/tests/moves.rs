@@ -87,7 +87,7 @@ fn a_moved_file_that_was_changed_is_not_moved_back() {
 }
 
 #[test]
-fn what_was_read_is_known_at_its_new_place() {
+fn a_moved_file_still_counts_as_read() {
     let it = stage(|_| {});
     it.session.perform(&Read::new("src/lib.rs")).unwrap();
     it.session.perform(&Move::new("src", "lib")).unwrap();

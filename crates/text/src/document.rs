@@ -26,13 +26,13 @@ pub(crate) struct Document<'b> {
 struct Line {
     text: usize,
     byte: usize,
-    /// The line ending. `Lf` for a last line without one.
-    end: End,
+    /// `Lf` for a last line without a line ending.
+    newline: Newline,
 }
 
 /// The line ending of one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum End {
+pub(crate) enum Newline {
     Lf,
     Crlf,
 }
@@ -98,10 +98,10 @@ impl<'b> Document<'b> {
     }
 
     /// The line ending of the line whose LF is at an offset in the text.
-    pub(crate) fn end_at(&self, offset: usize) -> End {
+    pub(crate) fn newline_at(&self, offset: usize) -> Newline {
         match &self.lines {
-            None => End::Lf,
-            Some(lines) => lines[Self::line_of(lines, offset)].end,
+            None => Newline::Lf,
+            Some(lines) => lines[Self::line_of(lines, offset)].newline,
         }
     }
 
@@ -146,8 +146,8 @@ fn fold(bytes: &[u8], encoding: &Encoding) -> (String, Vec<Line>) {
     while byte < bytes.len() || lines.is_empty() {
         let end = line_end(&bytes[byte..], encoding.charset);
         let crlf = end.whole - end.content > encoding.charset.unit();
-        let kind = if crlf { End::Crlf } else { End::Lf };
-        lines.push(Line { text: text.len(), byte, end: kind });
+        let newline = if crlf { Newline::Crlf } else { Newline::Lf };
+        lines.push(Line { text: text.len(), byte, newline });
         let line = &bytes[byte..byte + end.content];
         decode_into(line, encoding, &mut text);
         if end.terminated {
@@ -303,9 +303,9 @@ mod tests {
             let bytes = encoding.encode("a\r\nb\nc\rd\r\n").unwrap();
             let document = Document::new(&bytes, encoding);
             assert_eq!(document.text(), "a\nb\nc\rd\n", "{encoding:?}");
-            let ends = [(1, End::Crlf), (3, End::Lf), (7, End::Crlf)];
+            let ends = [(1, Newline::Crlf), (3, Newline::Lf), (7, Newline::Crlf)];
             for (offset, end) in ends {
-                assert_eq!(document.end_at(offset), end, "{encoding:?} at {offset}");
+                assert_eq!(document.newline_at(offset), end, "{encoding:?} at {offset}");
             }
             assert_eq!(document.line_number(7), 3);
         }

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use crate::document::Document;
-use crate::replace::{fold_line_endings, with_ends};
+use crate::replace::{fold_line_endings, with_line_endings};
 use crate::{Encoding, Unmappable};
 
 /// A file with new lines in it.
@@ -62,10 +62,12 @@ pub fn insert_lines(
         0 => 0,
         after => ends.into_iter().nth(after - 1).map_or(old.len(), |end| end + 1),
     };
-    let new = document.encode(&with_ends(&document, offset, offset, &new)).map_err(|missing| {
-        let line = missing.line - u64::from(at_open_end);
-        InsertError::Unmappable(Unmappable { line, ..missing })
-    })?;
+    let new = document.encode(&with_line_endings(&document, offset, offset, &new)).map_err(
+        |missing| {
+            let line = missing.line - u64::from(at_open_end);
+            InsertError::Unmappable(Unmappable { line, ..missing })
+        },
+    )?;
     let bytes = document.splice(&[(offset, offset, new)]);
     let bytes = bytes.expect("a line starts where a run of bytes starts");
     Ok(Inserted { bytes, lines: (after + 1, after + count) })

@@ -152,7 +152,7 @@ struct LinePattern<'o> {
     lines: Vec<&'o str>,
     new: &'o str,
     /// Whether the pattern includes the last line's ending.
-    ended: bool,
+    includes_last_newline: bool,
     /// The line that is searched for first: the first of the longest, since few other lines contain it.
     anchor: usize,
 }
@@ -160,7 +160,7 @@ struct LinePattern<'o> {
 impl<'o> LinePattern<'o> {
     /// Returns `None` if the text has only whitespace, which could match anywhere.
     fn new(old: &'o str, new: &'o str) -> Option<Self> {
-        let ended = old.ends_with('\n');
+        let includes_last_newline = old.ends_with('\n');
         let lines: Vec<_> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
         let by_length = lines.iter().enumerate().rev();
         let (anchor, longest) =
@@ -168,7 +168,7 @@ impl<'o> LinePattern<'o> {
         if longest.trim_matches(WHITESPACE).is_empty() {
             return None;
         }
-        Some(Self { lines, new, ended, anchor })
+        Some(Self { lines, new, includes_last_newline, anchor })
     }
 
     /// The places for one kind of match. Returns `None` if the search was given up, so that it is unknown whether a
@@ -247,7 +247,7 @@ impl<'o> LinePattern<'o> {
             }
             pairs.push((*old, line));
             end += line.len();
-            let more = number + 1 < self.lines.len() || self.ended;
+            let more = number + 1 < self.lines.len() || self.includes_last_newline;
             if more && text.as_bytes().get(end) != Some(&b'\n') {
                 return None;
             }
@@ -259,7 +259,7 @@ impl<'o> LinePattern<'o> {
             }
             _ => None,
         };
-        Some(Occurrence { start, end: end + usize::from(self.ended), shift })
+        Some(Occurrence { start, end: end + usize::from(self.includes_last_newline), shift })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::document::{Document, End};
+use crate::document::{Document, Newline};
 use crate::locate::{
     MAX_NAMED, MAX_REPLACEMENTS, Occurrence, Occurrences, disjoint, exact, lenient,
 };
@@ -106,7 +106,7 @@ pub(crate) fn replace(
     let mut placed = placed.collect::<Result<Vec<_>, ReplaceError>>()?;
     placed.sort_by_key(|(found, _)| found.start);
     if match_kind == MatchKind::Exact
-        && !placed.iter().all(|(found, _)| has_ends(document, found, &replacement.old))
+        && !placed.iter().all(|(found, _)| has_same_line_endings(document, found, &replacement.old))
     {
         match_kind = MatchKind::LineEndings;
     }
@@ -207,10 +207,10 @@ fn splice(
         let old = &text[found.start..found.end];
         let (before, after) = shared(old, new);
         let (start, end) = (found.start + before, found.end - after);
-        let middle = with_ends(document, start, end, &new[before..new.len() - after]);
+        let middle = with_line_endings(document, start, end, &new[before..new.len() - after]);
         let bytes = document.encode(&middle).map_err(|missing| {
             // Counted from the beginning of the new text, not from the difference.
-            let line = missing.line + count_ends(&new[..before]).unsigned_abs();
+            let line = missing.line + count_newlines(&new[..before]).unsigned_abs();
             ReplaceError::Unmappable(Unmappable { line, ..missing })
         })?;
         size += bytes.len() as u64;
@@ -219,14 +219,14 @@ fn splice(
         }
         spans.push((start, end, bytes));
 
-        line += count_ends(&text[counted..found.start]);
+        line += count_newlines(&text[counted..found.start]);
         counted = found.start;
         let first = line + grown;
-        let ends = count_ends(new);
+        let ends = count_newlines(new);
         // If the text ends with a line ending, it does not include the line after it.
         let last = first + if new.ends_with('\n') { ends - 1 } else { ends };
         lines.push((first as u64, last.max(first) as u64));
-        let growth = ends - count_ends(old);
+        let growth = ends - count_newlines(old);
         growths.push(growth);
         grown += growth;
     }
@@ -241,7 +241,7 @@ fn splice(
     Ok(Replaced { bytes, match_kind, count: placed.len(), lines, growth: growths })
 }
 
-fn count_ends(text: &str) -> i64 {
+fn count_newlines(text: &str) -> i64 {
     memchr::memchr_iter(b'\n', text.as_bytes()).count() as i64
 }
 
@@ -261,7 +261,7 @@ fn shared(old: &str, new: &str) -> (usize, usize) {
 }
 
 /// The new text with the line endings of the replaced lines.
-pub(crate) fn with_ends<'n>(
+pub(crate) fn with_line_endings<'n>(
     document: &Document<'_>,
     start: usize,
     end: usize,
@@ -272,14 +272,14 @@ pub(crate) fn with_ends<'n>(
     }
     let text = document.text();
     let ends = memchr::memchr_iter(b'\n', &text.as_bytes()[start..end]);
-    let ends: Vec<End> = ends.map(|at| document.end_at(start + at)).collect();
+    let ends: Vec<Newline> = ends.map(|at| document.newline_at(start + at)).collect();
     let other = || text[..start].rfind('\n').or_else(|| text.find('\n'));
-    let default = ends.last().copied().or_else(|| Some(document.end_at(other()?)));
+    let default = ends.last().copied().or_else(|| Some(document.newline_at(other()?)));
     let mut out = String::with_capacity(new.len() + 8);
     for (number, line) in new.split('\n').enumerate() {
         if number > 0 {
-            let end = ends.get(number - 1).copied().or(default).unwrap_or(End::Lf);
-            out.push_str(if end == End::Crlf { "\r\n" } else { "\n" });
+            let end = ends.get(number - 1).copied().or(default).unwrap_or(Newline::Lf);
+            out.push_str(if end == Newline::Crlf { "\r\n" } else { "\n" });
         }
         out.push_str(line);
     }
@@ -287,11 +287,12 @@ pub(crate) fn with_ends<'n>(
 }
 
 /// Whether the line endings of an occurrence are those of `old`.
-fn has_ends(document: &Document<'_>, found: &Occurrence, old: &str) -> bool {
+fn has_same_line_endings(document: &Document<'_>, found: &Occurrence, old: &str) -> bool {
     let text = &document.text().as_bytes()[found.start..found.end];
     let old_ends = memchr::memchr_iter(b'\n', old.as_bytes());
-    let old_ends = old_ends.map(|at| if old[..at].ends_with('\r') { End::Crlf } else { End::Lf });
-    let ends = memchr::memchr_iter(b'\n', text).map(|at| document.end_at(found.start + at));
+    let old_ends =
+        old_ends.map(|at| if old[..at].ends_with('\r') { Newline::Crlf } else { Newline::Lf });
+    let ends = memchr::memchr_iter(b'\n', text).map(|at| document.newline_at(found.start + at));
     old_ends.eq(ends)
 }
 

@@ -141,7 +141,7 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "MODE", hide_short_help = true, value_parser = values::<IndexMode>())]
     index: Option<IndexMode>,
 
-    /// Bytes of memory that the index takes [default: 3 % of the memory, at most 268435456]
+    /// Bytes of memory that the index may take, with the cached contents [default: 3 % of the memory, at most 268435456]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_index_bytes: Option<u64>,
 
@@ -153,11 +153,11 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_edit_bytes: Option<u64>,
 
-    /// Scale down images with a longer side [default: unlimited]
+    /// Scale down images with a longer side [default: none is scaled, and one of more than 8000 pixels is refused]
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     max_image_side: Option<usize>,
 
-    /// Scale down images with more bytes [default: unlimited]
+    /// Scale down images with more bytes [default: none is scaled, and one of more than 20971520 is refused]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_image_bytes: Option<u64>,
 
@@ -194,7 +194,7 @@ where
 pub(crate) fn modes() -> impl TypedValueParser<Value = Mode> {
     let values = Mode::ALL.map(|mode| {
         PossibleValue::new(mode.name()).help(match mode {
-            Mode::Ask => "reads are allowed, changes need your approval",
+            Mode::Ask => "reads are allowed, changes need your approval (Claude Code's name; not the default of Pinfold)",
             Mode::SecureFileAccess => {
                 "reads and changes are allowed; protected paths need your approval"
             }

@@ -197,14 +197,15 @@ impl Lines {
         }
         let why = ended.why.as_deref().map(one_line).unwrap_or_default();
         match ended.decision.as_str() {
-            "yes" => result.push(("approved".into(), Some(Green))),
-            "no" => result.push(("denied by the user".into(), Some(Red))),
-            "nobody" => result.push((format!("nobody to ask ({why})"), Some(Red))),
+            "approved" => result.push(("approved".into(), Some(Green))),
+            "denied_by_user" => result.push(("denied by the user".into(), Some(Red))),
+            "unanswered" => result.push((format!("no answer ({why})"), Some(Red))),
+            "no_approver" => result.push((format!("nobody to ask ({why})"), Some(Red))),
             "deny" => result.push((format!("denied ({why})"), Some(Red))),
             _ if ended.outcome != "ok" => result.push((one_line(&ended.outcome), Some(Red))),
             _ => {}
         }
-        let asked = matches!(ended.decision.as_str(), "yes" | "no");
+        let asked = matches!(ended.decision.as_str(), "approved" | "denied_by_user" | "unanswered");
         if ended.duration_ms >= 1_000 && !asked {
             let tenths = ended.duration_ms / 100;
             result.push((format!("{}.{} s", tenths / 10, tenths % 10), Some(Dim)));
@@ -399,11 +400,23 @@ mod tests {
         for (parameters, width, end, line) in [
             ("a.txt", 80, ended("ok", "allow", 5), "a.txt"),
             ("a.txt", 80, ended("ok", "allow", 1_260), "a.txt  1.2 s"),
-            ("a.txt", 80, ended("ok", "yes", 9_000), "a.txt  approved"),
+            ("a.txt", 80, ended("ok", "approved", 9_000), "a.txt  approved"),
+            (
+                "a.txt",
+                80,
+                ended("permission_denied", "unanswered", 300_000),
+                "a.txt  no answer (a rule)",
+            ),
+            (
+                "a.txt",
+                80,
+                ended("permission_denied", "no_approver", 5),
+                "a.txt  nobody to ask (a rule)",
+            ),
             ("a.txt", 80, ended("timeout", "allow", 5), "a.txt  timeout"),
             ("a.txt", 80, ended("permission_denied", "deny", 5), "a.txt  denied (a rule)"),
             ("", 80, ended("invalid_argument", "none", 5), "invalid_argument"),
-            ("0123456789abcdefghij", 48, ended("ok", "yes", 5), "0123456789abcdef…  approved"),
+            ("0123456789abcdefghij", 48, ended("ok", "approved", 5), "0123456789abcdef…  approved"),
             ("a\nb\t\u{1b}", 80, ended("ok", "allow", 5), r"a\x0ab\x09\x1b"),
         ] {
             let mut lines = served();

@@ -1,5 +1,5 @@
-"""Lists and calls every tool of every dialect with the official Python client: both eras of the
-protocol, over standard input and output and over HTTP. Called with the path of `pinfold`."""
+"""Lists and calls every tool of every dialect with the official Python client: with `initialize`
+and stateless, over standard input and output and over HTTP. Called with the path of `pinfold`."""
 
 import asyncio
 import base64

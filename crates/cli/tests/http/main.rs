@@ -106,7 +106,7 @@ fn only_who_knows_the_token_is_let_in() {
 }
 
 #[test]
-fn whoever_asks_is_told_that_the_server_is_well() {
+fn the_health_check_needs_no_token() {
     let web = Place::new(&[]).serve(&[]);
     let reply = web.send("GET", "/healthz", &[], b"");
     assert_eq!((reply.status, reply.body.as_str()), (200, "ok\n"));

@@ -202,7 +202,7 @@ fn what_was_kept_does_not_change_with_other_names_of_the_file() {
 }
 
 #[test]
-fn what_was_written_to_after_it_was_displaced_does_not_come_back_as_if_nothing_were() {
+fn a_backup_that_was_modified_is_not_restored() {
     let place = Place::new();
     fs::write(place.ws().join("a"), "one\n").unwrap();
     let mut open = fs::File::options().append(true).open(place.ws().join("a")).unwrap();

@@ -216,7 +216,7 @@ fn after_a_change_was_made_again_it_is_the_one_to_take_back() {
 }
 
 #[test]
-fn what_was_undone_is_in_the_audit_log() {
+fn an_undo_is_in_the_audit_log() {
     let place = Place::new();
     let log = place.0.path().join("audit.jsonl");
     place.call("file.write", json!({"path": "a", "content": "one\n"}));

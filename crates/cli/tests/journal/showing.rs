@@ -45,9 +45,9 @@ fn show_asks_nobody_and_shows_nothing_that_is_denied() {
         (output, line["decision"].as_str().unwrap().to_owned())
     };
     for (rules, decision) in [
-        (&[][..], "yes"),
-        (&["--ask", "*"], "yes"),
-        (&["--read-only"], "yes"),
+        (&[][..], "approved"),
+        (&["--ask", "*"], "approved"),
+        (&["--read-only"], "approved"),
         (&["--allow", "Read(.env)"], "allow"),
         (&["--mode", "dontAsk", "--allow", "Read(.env)"], "allow"),
     ] {
@@ -57,7 +57,7 @@ fn show_asks_nobody_and_shows_nothing_that_is_denied() {
         assert_eq!(decided, decision, "{rules:?}");
     }
     for (rules, decision) in
-        [(&["--deny", "Read(.env)"][..], "deny"), (&["--mode", "dontAsk"], "nobody")]
+        [(&["--deny", "Read(.env)"][..], "deny"), (&["--mode", "dontAsk"], "no_approver")]
     {
         let (output, decided) = show(rules);
         assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{output:?}");
@@ -66,7 +66,7 @@ fn show_asks_nobody_and_shows_nothing_that_is_denied() {
 }
 
 #[test]
-fn what_the_journal_cannot_name_is_said() {
+fn a_path_that_the_journal_cannot_name_is_reported() {
     use std::os::unix::ffi::OsStrExt as _;
     let place = Place::new();
     let root = place.0.path().join(std::ffi::OsStr::from_bytes(b"r\xe9"));

@@ -34,7 +34,7 @@ fn names_and_lines_are_text_and_never_markup() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     tab.wait("article.request.ready");
-    tab.press("a");
+    tab.press("y");
     assert_eq!(answered(&mut server, id)["success"], true);
     tab.wait(".row.call a");
     tab.click(".row.call a");

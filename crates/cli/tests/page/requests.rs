@@ -36,7 +36,7 @@ fn the_user_allows_and_denies_and_the_model_is_told() {
     // An approval for once covers one call.
     let id = server.ask("tools/call", write("a.txt", "three\n"));
     tab.wait("article.request.ready");
-    tab.press("d");
+    tab.press("m");
     tab.wait("pin-request textarea");
     tab.assert_accessible();
     tab.fill("pin-request textarea", "Use <b>b.txt</b> instead");
@@ -83,7 +83,7 @@ fn a_second_key_does_not_answer_the_request_that_moves_up() {
     assert_eq!(answered(&mut server, first)["success"], true);
     tab.wait("article.request.ready >> text=b.txt");
     assert!(!stage.file("b.txt").exists());
-    tab.press("a");
+    tab.press("y");
     assert_eq!(answered(&mut server, second)["success"], true);
 }
 
@@ -102,7 +102,7 @@ fn while_changes_are_paused_every_change_asks() {
     let id = server.ask("tools/call", write("a.txt", "three\n"));
     tab.wait("article.request.ready");
     assert_eq!(stage.content("a.txt"), "two\n");
-    tab.press("a");
+    tab.press("y");
     assert_eq!(answered(&mut server, id)["success"], true);
     tab.click("text=Resume changes");
     tab.wait_gone(".banner.paused");
@@ -162,7 +162,7 @@ fn a_server_that_is_killed_while_it_asks_takes_its_request_along() {
 }
 
 #[test]
-fn nobody_is_asked_once_the_last_page_is_closed() {
+fn no_page_is_asked_after_the_last_one_is_closed() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let mut server = stage.serve(&["--mode", "default"]);

@@ -115,7 +115,7 @@ fn a_handshake_names_the_server_and_the_workspace() {
 }
 
 #[test]
-fn what_is_no_message_is_answered_and_the_server_goes_on() {
+fn a_line_that_is_no_message_is_answered_and_the_server_goes_on() {
     let dir = workspace(&[("a.txt", "one\n")]);
     let mut server = Lines::initialized(&mut serve(dir.path(), &[]), json!({}));
     let deep = "[".repeat(100_000);

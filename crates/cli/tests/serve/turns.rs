@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::served::{serve, text, workspace};
 
 #[test]
-fn what_was_asked_before_the_input_ended_is_answered() {
+fn requests_before_the_end_of_input_are_answered() {
     let dir = workspace(&[("a.txt", "one\n")]);
     let mut server = Lines::start(&mut serve(dir.path(), &[]));
     // Requests before `initialize` belong to no conversation.

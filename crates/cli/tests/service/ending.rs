@@ -3,10 +3,10 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use pinfold_testkit::mcp::{Web, initialize};
+use pinfold_testkit::mcp::{Web, alone, initialize};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ fn calls_under_way_end_and_new_ones_are_refused() {
     assert_eq!(refused.message()["id"], 10);
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(refused.header("connection"), Some("close"));
-    let list = pinfold_testkit::mcp::alone("other");
+    let list = alone("other");
     assert_eq!(asking.client.alone("tools/list", json!({}), list).status, 503);
     let bearer = format!("Bearer {}", asking.client.token);
     let headers = [
@@ -161,15 +161,8 @@ fn probes_need_no_token_and_tell_nothing() {
     }
 }
 
-#[test]
-fn metrics_count_what_happens_in_each_workspace() {
-    let place = Place::new(&["one", "two"]);
-    let tokens = ["one", "two"].map(|name| place.token(name, "agent", &[]));
-    // Without the setting there are none.
-    let plain = place.serve(&[]);
-    let bearer = format!("Bearer {}", tokens[0]);
-    assert_eq!(plain.send("GET", "/metrics", &[("Authorization", &bearer)], b"").status, 404);
-    assert_eq!(plain.send("GET", "/metrics", &[], b"").status, 401);
+/// Starts a server with metrics. Returns its process, its address, and the listener of the metrics.
+fn serve_with_metrics(place: &Place) -> (Child, String, Web) {
     let mut command = place.pinfold(&["serve", "--http", "127.0.0.1:0"]);
     command.args(["--metrics", "127.0.0.1:0"]).stdin(Stdio::null()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
@@ -180,6 +173,19 @@ fn metrics_count_what_happens_in_each_workspace() {
     };
     let at = address("listening on http://", "/mcp/one");
     let metrics = Web::at(address("metrics are at http://", "/metrics"));
+    (process, at, metrics)
+}
+
+#[test]
+fn metrics_count_what_happens_in_each_workspace() {
+    let place = Place::new(&["one", "two"]);
+    let tokens = ["one", "two"].map(|name| place.token(name, "agent", &[]));
+    // Without the setting there are none.
+    let plain = place.serve(&[]);
+    let bearer = format!("Bearer {}", tokens[0]);
+    assert_eq!(plain.send("GET", "/metrics", &[("Authorization", &bearer)], b"").status, 404);
+    assert_eq!(plain.send("GET", "/metrics", &[], b"").status, 401);
+    let (mut process, at, metrics) = serve_with_metrics(&place);
     let one = Web::opened(&at, &tokens[0], "/mcp/one");
     let session = one.session();
     called(&one, &session, "file.read", &read("a.txt"));
@@ -217,6 +223,63 @@ fn metrics_count_what_happens_in_each_workspace() {
     let remote = place.pinfold(&["serve", "--http", "127.0.0.1:0", "--metrics", "0.0.0.0:0"]);
     let output = { remote }.output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("--allow-remote"), "{output:?}");
+}
+
+#[test]
+fn every_call_is_counted_once_with_the_outcome_in_the_audit_log() {
+    let place = Place::new(&["one"]);
+    let more = format!(
+        "audit = {:?}\n[workspaces.one.permissions]\nmode = \"default\"",
+        place.path("audit")
+    );
+    place.configure(&place.table("one", &more).replace("\"dotted\"", "\"scoped\""));
+    let token = place.token("one", "agent", &[]);
+    let (mut process, at, metrics) = serve_with_metrics(&place);
+    let client = Web::opened(at, &token, "/mcp/one");
+    let call = |name: &str, arguments: Value, meta: Value| {
+        let mut all = alone("agent");
+        all["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+        all.extend(meta.as_object().unwrap().clone());
+        let params = json!({"name": name, "arguments": arguments});
+        assert_eq!(client.alone("tools/call", params, all).status, 200, "{name}");
+    };
+    call("read_file", read("a.txt"), json!({}));
+    call("read_file", read("../a.txt"), json!({}));
+    call("read_file", read("a.txt"), json!({"pinfold/checkpoint": 1}));
+    call("write_file", json!({"path": "a.txt", "content": "new"}), json!({}));
+    call("no_such_tool", json!({}), json!({}));
+    let text = metrics.send("GET", "/metrics", &[], b"").body;
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let counted = |metric: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(metric));
+        let mut lines: Vec<_> = lines.map(|line| line.replace("workspace=\"one\",", "")).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(
+        counted("pinfold_calls_total"),
+        [
+            r#"{tool="read_file",outcome="ok"} 1"#,
+            r#"{tool="read_file",outcome="path_outside_workspace"} 1"#,
+            r#"{tool="read_file",outcome="protocol_error"} 1"#,
+            r#"{tool="unknown",outcome="protocol_error"} 1"#,
+            r#"{tool="write_file",outcome="input_required"} 1"#,
+        ],
+        "{text}"
+    );
+    assert_eq!(
+        counted("pinfold_call_duration_seconds_count"),
+        [r#"{tool="read_file"} 3"#, r#"{tool="unknown"} 1"#, r#"{tool="write_file"} 1"#],
+    );
+    let audit = fs::read_to_string(place.path("audit")).unwrap();
+    let outcomes: Vec<Value> = audit
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["outcome"].take())
+        .collect();
+    let expected =
+        ["ok", "path_outside_workspace", "invalid_argument", "permission_denied", "unknown_tool"];
+    assert_eq!(outcomes, expected);
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn keys_typed_before_a_question_do_not_answer_it() {
 }
 
 #[test]
-fn what_is_pasted_does_not_answer() {
+fn pasted_text_does_not_answer_a_request() {
     let dir = workspace();
     let mut server = asking(&dir);
     let mut screen = watched(&dir);
@@ -253,7 +253,7 @@ fn lines_of_other_calls_do_not_push_a_question_away() {
 const HOSTILE: &str = "a\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}b\u{200b}\u{9b}31m\u{2066}\r";
 
 #[test]
-fn what_agents_and_files_say_cannot_command_the_terminal() {
+fn text_of_agents_and_files_cannot_control_the_terminal() {
     let dir = workspace();
     let mut server = Lines::start(&mut serve(&dir, &["--mode", "default"]));
     let mut hello = pinfold_testkit::mcp::initialize(json!({}));
@@ -452,7 +452,7 @@ fn programs_read_lines_of_json_and_are_not_asked() {
         [&json!("call_started"), &id, &json!("file.write"), &json!("a.txt")]
     );
     let ended = piped.next_json();
-    assert_eq!([&ended["type"], &ended["decision"]], ["call_ended", "nobody"]);
+    assert_eq!([&ended["type"], &ended["decision"]], ["call_ended", "no_approver"]);
     drop(server);
     assert_eq!(piped.next_json(), json!({"server": id, "type": "gone"}));
 }
@@ -503,7 +503,7 @@ fn servers_are_found_wherever_their_sockets_are() {
 }
 
 #[test]
-fn what_is_not_a_terminal_gets_plain_lines() {
+fn output_that_is_no_terminal_gets_plain_lines() {
     let dir = workspace();
     let mut server = Lines::initialized(&mut serve(&dir, &[]), json!({}));
     let mut piped = Piped::start(&dir, &[]);

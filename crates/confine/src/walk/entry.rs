@@ -7,9 +7,8 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::OFlags;
 
 use crate::path::name_of;
-use crate::root::Root;
+use crate::root::{OpenError, Root};
 use crate::tree::{Entered, Node};
-use crate::workspace::opening;
 use crate::{Error, File, Kind, Metadata, Place, RelPath, Result, Workspace, sys};
 
 /// An entry that may be shown or entered.
@@ -90,7 +89,7 @@ pub(super) struct Listed {
 
 impl Listed {
     fn open(&self) -> Result<OwnedFd> {
-        self.root.open_below(&self.path, sys::DIR_PATH).map_err(opening)
+        Ok(self.root.open_below(&self.path, sys::DIR_PATH).map_err(OpenError::from)?)
     }
 
     fn stat(&self, entry: usize, handle: impl AsFd) -> Result<Metadata> {
@@ -111,7 +110,7 @@ impl Listed {
 
     fn file(&self, entry: usize, handle: impl AsFd) -> Result<File> {
         let fd = sys::open_at(handle, self.node.name(entry), OFlags::RDONLY);
-        File::regular(fd.map_err(opening)?)
+        File::regular(fd.map_err(OpenError::from)?)
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Place, Workspace};
 use crate::dir::{Dir, Entry};
 use crate::path::{Step, without_parent_steps};
 use crate::resolve::{Last, Resolved};
+use crate::root::OpenError;
 use crate::temp_name::is_temp;
 use crate::{Error, File, Kind, Metadata, Name, RawPath, Result, Times, sys};
 
@@ -56,8 +57,8 @@ impl Workspace {
         let (root, steps) = self.parse_path(path)?;
         if let Some(path) = without_parent_steps(&steps) {
             match self.roots[root].open_checked(&path, flags) {
-                Err(Errno::LOOP) => {}
-                Err(other) => return Err(opening(other)),
+                Err(OpenError::Symlink) => {}
+                Err(other) => return Err(other.into()),
                 Ok(fd) => return Ok((Place { root, path }, fd)),
             }
         }
@@ -78,8 +79,8 @@ impl Workspace {
             }
             match self.roots[place.root].open_checked(&place.path, flags) {
                 // Another process has just put a symlink there, so the path is resolved again.
-                Err(Errno::LOOP) => {}
-                Err(other) => return Err(opening(other)),
+                Err(OpenError::Symlink) => {}
+                Err(other) => return Err(other.into()),
                 Ok(fd) => return Ok((place, fd)),
             }
         }
@@ -88,13 +89,12 @@ impl Workspace {
 
     /// Opens a regular file at a place that was found before.
     pub fn open_place(&self, place: &Place) -> Result<File> {
-        let fd = self.roots[place.root].open_checked(&place.path, OFlags::RDONLY);
-        File::regular(fd.map_err(opening)?)
+        File::regular(self.roots[place.root].open_checked(&place.path, OFlags::RDONLY)?)
     }
 
     /// The metadata of a place that was found before, and the target of a symlink.
     pub fn lstat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
-        let (meta, _, link_target) = self.stat_place(place).map_err(opening)?;
+        let (meta, _, link_target) = self.stat_place(place).map_err(OpenError::from)?;
         Ok((meta, link_target))
     }
 
@@ -115,7 +115,7 @@ impl Workspace {
             };
             match seen {
                 Err(Errno::LOOP) => {}
-                Err(other) => return Err(opening(other)),
+                Err(other) => return Err(other.into()),
                 Ok((place, (meta, times, link_target))) => {
                     let place = self.in_innermost_root(place);
                     return Ok(Stat { place, meta, times, link_target });
@@ -132,7 +132,7 @@ impl Workspace {
         if !missing.is_empty() {
             return Err(Error::NotFound);
         }
-        let (meta, times, link_target) = self.stat_place(&place).map_err(opening)?;
+        let (meta, times, link_target) = self.stat_place(&place).map_err(OpenError::from)?;
         Ok(Stat { place: self.in_innermost_root(place), meta, times, link_target })
     }
 
@@ -170,18 +170,6 @@ impl Workspace {
     /// At most `max` entries of a directory that was found before.
     pub fn entries(&self, place: &Place, max: usize) -> Result<Vec<Entry>> {
         let fd = self.roots[place.root].open_below(&place.path, sys::DIR_PATH);
-        Dir::new(fd.map_err(opening)?)?.entries(max)
-    }
-}
-
-/// The error for a failed open.
-pub(crate) fn opening(errno: Errno) -> Error {
-    match errno {
-        // Callers that resolve symlinks have handled this, so another process has put one there.
-        Errno::LOOP => Error::Changed,
-        Errno::PIPE => Error::NotRegular(Kind::Fifo),
-        Errno::NXIO => Error::NotRegular(Kind::Socket),
-        Errno::NODEV => Error::NotRegular(Kind::Device),
-        other => other.into(),
+        Dir::new(fd.map_err(OpenError::from)?)?.entries(max)
     }
 }

@@ -180,7 +180,7 @@ fn leaves_waiting(dir: fs::File, look: impl FnOnce()) -> bool {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn whoever_waits_at_a_pipe_is_not_disturbed() {
+fn a_fifo_is_never_opened() {
     both_ways(|dir, workspace| {
         // The longer path does not fit into one system call.
         let depths: &[_] = if can_have_long_paths(dir) { &[0, 1, 25] } else { &[0, 1] };

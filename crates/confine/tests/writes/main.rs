@@ -198,19 +198,20 @@ fn content_is_flushed_before_it_takes_its_place_and_the_directory_after() {
         let target = workspace.target(&"f".into(), &Default::default()).unwrap();
         let calls = inject(&[], || target.replace(b"new", how).map(drop)).calls;
         let at = |name: &str| calls.iter().position(|call| *call == name);
-        let trade = if existing { at("exchange") } else { at("link_unnamed") };
-        let trade = trade.or(at("rename_new")).unwrap();
+        let exchange = if existing { at("exchange") } else { at("link_unnamed") };
+        let exchange = exchange.or(at("rename_new")).unwrap();
         let what = format!("{existing} {how:?}: {calls:?}");
-        assert!(at("flock").unwrap() < trade, "{what}");
+        assert!(at("flock").unwrap() < exchange, "{what}");
         match how {
             Durability::None => assert_eq!(at("fdatasync"), None, "{what}"),
             _ => assert!(
-                at("write").unwrap() < at("fdatasync").unwrap() && at("fdatasync").unwrap() < trade,
+                at("write").unwrap() < at("fdatasync").unwrap()
+                    && at("fdatasync").unwrap() < exchange,
                 "{what}"
             ),
         }
         assert_eq!(
-            at("fsync").is_some_and(|fsync| fsync > trade),
+            at("fsync").is_some_and(|fsync| fsync > exchange),
             how == Durability::Full,
             "{what}"
         );

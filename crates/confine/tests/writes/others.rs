@@ -48,7 +48,7 @@ fn a_file_that_changed_since_it_was_found_is_left_alone() {
 }
 
 #[test]
-fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_theirs() {
+fn a_file_saved_between_check_and_exchange_is_restored() {
     use pinfold_confine::fault::{Meanwhile, interleave};
     type Others = fn(&std::path::Path);
     type Case = (&'static str, &'static [(&'static str, usize, Others)], Option<&'static str>);
@@ -70,7 +70,7 @@ fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_their
             Some("thr"),
         ),
         (
-            "replaced again while we trade back",
+            "replaced again while the files are exchanged back",
             &[
                 ("exchange", 1, |path| put(path, "thr")),
                 ("exchange", 2, |path| put(path, "newest")),
@@ -87,7 +87,7 @@ fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_their
             Some("newest"),
         ),
         (
-            "removed while we trade back",
+            "removed while the files are exchanged back",
             &[
                 ("exchange", 1, |path| put(path, "thr")),
                 ("exchange", 2, |path| fs::remove_file(path).unwrap()),
@@ -224,7 +224,7 @@ fn writers_without_our_locks_lose_nothing_to_us() {
 }
 
 #[test]
-fn nobody_waits_longer_than_they_are_willing_to() {
+fn a_lock_wait_ends_at_the_deadline() {
     use pinfold_confine::Deadline;
     let (dir, workspace) = workspace();
     fs::write(dir.path().join("f"), "old").unwrap();

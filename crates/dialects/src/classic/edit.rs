@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::changed;
 use crate::change_summary::ChangeSummary;
+use crate::phrases::count;
 use crate::tool_context::AbsolutePath;
-use crate::words::count;
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Replaces text in a file that has been read before. `old_string` must be in it exactly once, or

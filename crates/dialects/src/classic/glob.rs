@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::limits;
+use crate::phrases::{brackets, count, fit, skipped, unread, withheld};
 use crate::tool_context::AbsolutePath;
-use crate::words::{brackets, count, fit, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`. Hidden and git-ignored
@@ -37,7 +37,7 @@ impl Tool for Glob {
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> ToolResult {
         let found = done.outcome;
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
         // The first line has no newline before it.
         let mut lines = fit(budget + 1, paths, |path| path.len() + 1);

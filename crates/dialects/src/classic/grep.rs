@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::limits;
 use crate::matches::{self, compact_params, matching, nothing_found};
+use crate::phrases::{count, fit, shortened, skipped, unread, withheld};
 use crate::tool_context::{AbsolutePath, RelativePath};
-use crate::words::{count, fit, shortened, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
@@ -82,7 +82,7 @@ impl Tool for Grep {
             .with_answer(self.answer())
             .with_skip(self.offset.unwrap_or(0))
             .with_max_results((max_results > 0).then_some(max_results))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_max_count_bytes(Some(ctx.max_count_bytes()))
             .with_line_cost(if self.numbers.unwrap_or(true) { numbered_cost } else { plain_cost }))
     }
@@ -175,7 +175,7 @@ impl Grep {
         more: impl Fn(&Matched) -> String,
     ) -> String {
         let row = |file: &Matched| format!("{}{}\n", ctx.absolute(&file.place), more(file));
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let rows = fit(budget, searched.files.iter().map(row), String::len);
         searched.files.truncate(rows.len());
         searched.shown = rows.len() as u64;

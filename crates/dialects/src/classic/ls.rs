@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::limits;
+use crate::phrases::{count, fit, human_size, unread, withheld};
 use crate::tool_context::AbsolutePath;
-use crate::words::{count, fit, human_size, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Lists one directory: kind, name and size of each entry, hidden ones too, directories first.
@@ -40,7 +40,7 @@ impl Tool for List {
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> ToolResult {
         let listed = done.outcome;
         let path = ctx.absolute(&listed.place);
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let lines = fit(budget, listed.entries.iter().map(line), String::len);
         let shown = lines.len() as u64;
         let lines = lines.concat();

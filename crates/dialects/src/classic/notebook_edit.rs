@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::changed;
 use crate::change_summary::ChangeSummary;
+use crate::phrases::shortened;
 use crate::tool_context::AbsolutePath;
-use crate::words::shortened;
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Replaces, inserts or deletes one cell of a Jupyter notebook that has been read before. Outputs and

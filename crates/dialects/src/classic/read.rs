@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Image;
 use crate::limits;
+use crate::phrases::{count, malformed, shortened, with_notices};
 use crate::tool_context::AbsolutePath;
-use crate::words::{count, malformed, shortened, with_notices};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Reads a file: text with line numbers, as `cat -n` does (number and tab are not part of the file);
@@ -44,7 +44,7 @@ impl Tool for Read {
             .with_first(self.offset())
             .with_lines(Some(self.limit()))
             .with_style(Style::Numbered)
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         Ok(operations::Open::from(read)
             .with_has_window(self.offset.is_some() || self.limit.is_some())

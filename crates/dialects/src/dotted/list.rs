@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::phrases::{brackets, fit, joined, left_out, skipped, unread, utc, withheld};
 use crate::tool_context::RelativePath;
-use crate::words::{brackets, fit, joined, left_out, skipped, unread, utc, withheld};
 use crate::{Tool, ToolContext};
 
 /// Lists files: a directory's own, or those at all levels that a glob such as `**/*.ts` fits. Hidden
@@ -65,7 +65,7 @@ impl Tool for List {
         let found = done.outcome;
         /// JSON overhead of a file in bytes, besides its path.
         const OVERHEAD: usize = 80;
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let files = found.files.iter().map(|file| File {
             path: ctx.relative(&file.place),
             size: file.size,

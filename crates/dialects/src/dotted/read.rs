@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::TextReply;
 use crate::limits;
+use crate::phrases::malformed;
 use crate::tool_context::RelativePath;
-use crate::words::malformed;
 use crate::{Tool, ToolContext};
 
 /// Reads a text file and gives its lines with their numbers, as `cat -n` does.
@@ -59,7 +59,7 @@ impl Tool for Read {
             .with_first(self.offset.unwrap_or(1))
             .with_lines(self.limit)
             .with_style(Style::Numbered)
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Read>, _: &ToolContext<'_>) -> Reply {

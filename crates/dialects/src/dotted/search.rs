@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::matches::{compact_params, context, matches, message};
+use crate::matches::{SearchHints, compact_params, context, matches, message};
+use crate::phrases::withheld;
 use crate::tool_context::RelativePath;
-use crate::words::withheld;
 use crate::{Tool, ToolContext};
 
 /// Searches file contents for a regex. Git-ignored files only where `path` or `glob` names them.
@@ -70,14 +70,14 @@ impl Tool for Search {
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
             .with_max_results(Some(self.max_results.unwrap_or(limits::DEFAULT_SEARCH_RESULTS)))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
         let searched = done.outcome;
         let lines = context(self.context_lines);
         let matches: Vec<_> =
-            matches(&searched, lines as u64, ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            matches(&searched, lines as u64, ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
                 .into_iter()
                 .map(|found| {
                     let path = ctx.relative(found.place);
@@ -99,8 +99,8 @@ impl Tool for Search {
             Some(limits::MAX_SEARCH_RESULTS) => "narrow `path` or `glob`",
             _ => "narrow `path` or `glob`, or raise `max_results`",
         };
-        let how = [more, "set `case_sensitive` to false"];
-        let message = message((self.operation(ctx), &searched), matches.len(), how, ctx);
+        let hints = SearchHints { more, ignore_case: "set `case_sensitive` to false" };
+        let message = message((self.operation(ctx), &searched), matches.len(), hints, ctx);
         let withheld = withheld(&searched.skipped);
         Reply { truncated: shown < searched.total, matches, withheld, message }
     }

@@ -88,13 +88,13 @@ impl<const UNDO: bool> DispatchTool for Editor<UNDO> {
         }
     }
 
-    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
-        self.0.problem(error)
+    fn error_text(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
+        self.0.error_text(error)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
         let path = ctx.short_path(self.0.path.as_str());
-        format!("{} {path}", crate::words::shortened(&self.0.command).escape_debug())
+        format!("{} {path}", crate::phrases::shortened(&self.0.command).escape_debug())
     }
 }
 
@@ -141,7 +141,7 @@ impl Arguments {
         Ok(ChangeSummary::of_undo(&done, path).after(words))
     }
 
-    fn problem(&self, error: &Error) -> Option<String> {
+    fn error_text(&self, error: &Error) -> Option<String> {
         let file = self.file().ok()?;
         let (path, old) = (&file.shown, self.old_str.as_deref().unwrap_or_default());
         Some(match error {
@@ -169,7 +169,7 @@ impl Arguments {
                     roots.join(" and ")
                 )
             }
-            other => return file.problem(other, old, self.insert_line),
+            other => return file.error_text(other, old, self.insert_line),
         })
     }
 }

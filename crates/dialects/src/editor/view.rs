@@ -6,7 +6,7 @@ use pinfold::operations::Tree;
 use crate::ToolContext;
 use crate::editor::commands::{Arguments, heading};
 use crate::file_commands::{DEPTH, MAX_ENTRIES};
-use crate::words::unread;
+use crate::phrases::unread;
 
 impl Arguments {
     pub(super) fn view(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {

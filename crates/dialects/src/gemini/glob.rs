@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::ignore_files;
 use crate::limits;
+use crate::phrases::{fit, shortened, unread};
 use crate::tool_context::RelativePath;
-use crate::words::{fit, shortened, unread};
 use crate::{Tool, ToolContext};
 
 /// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`.
@@ -57,7 +57,7 @@ impl Tool for Glob {
             text.extend(unread(&found.skipped).map(|note| format!("\n({note})")));
             return text;
         }
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
         let paths = fit(budget, paths, |path| path.len() + 1);
         let (shown, total) = (paths.len() as u64, found.total);
@@ -78,7 +78,7 @@ impl Tool for Glob {
         text
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         super::search_problem(error, self.dir_path.as_ref(), ctx)
     }
 

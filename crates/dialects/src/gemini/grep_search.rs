@@ -9,9 +9,9 @@ use crate::ToolContext;
 use crate::answer::Blocks;
 use crate::limits;
 use crate::matches::{compact_params, context, matching, nothing_found};
+use crate::phrases::{fit, shortened, skipped, unread};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::{fit, shortened, skipped, unread};
 
 /// Searches the content of files for a regex. Few matches are shown with the lines around them.
 #[derive(Deserialize, JsonSchema)]
@@ -78,7 +78,7 @@ impl DispatchTool for GrepSearch {
         }))
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         match error {
             Error::BadRegex { problem, .. } => {
                 Some(format!("Invalid regular expression pattern provided: {problem}"))
@@ -149,7 +149,7 @@ impl GrepSearch {
             .with_max_per_file(self.max_matches_per_file)
             .with_answer(answer)
             .with_max_results(Some(self.max_matches()))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_max_count_bytes(Some(ctx.max_count_bytes()))
             .with_line_cost(line_cost))
     }
@@ -184,7 +184,7 @@ impl GrepSearch {
     }
 
     fn names(&self, searched: &Searched, ctx: &ToolContext<'_>) -> String {
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let paths = searched.files.iter().map(|file| ctx.relative(&file.place));
         let paths = fit(budget, paths, |path| path.len() + 1);
         let files = searched.matching_files;

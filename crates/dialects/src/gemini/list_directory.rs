@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::ignore_files;
 use crate::limits;
+use crate::phrases::{fit, unread};
 use crate::tool_context::RelativePath;
-use crate::words::{fit, unread};
 use crate::{Tool, ToolContext};
 
 /// Lists one directory: its subdirectories, then its files with their sizes. What ignore files leave
@@ -61,7 +61,7 @@ impl Tool for ListDirectory {
         if listed.total == 0 && ignored + listed.skipped.withheld == 0 {
             return format!("Directory {path} is empty.");
         }
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         let lines = fit(budget, listed.entries.iter().map(line), |line| line.len() + 1);
         let mut text = format!("Directory listing for {path}:\n{}", lines.join("\n"));
         if ignored > 0 {
@@ -77,7 +77,7 @@ impl Tool for ListDirectory {
         text
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         let path = ctx.absolute_path(self.dir_path.as_str());
         match error {
             Error::NotFound { .. } | Error::DirectoryNotFound { .. } | Error::Dangling { .. } => {

@@ -9,9 +9,9 @@ use crate::ToolContext;
 use crate::answer::{Block, Blocks};
 use crate::attachment::attachment;
 use crate::limits;
+use crate::phrases::malformed;
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::malformed;
 
 /// Reads a file: text as it is, without line numbers; images, PDFs and audio as attachments. A long
 /// one is shown in part, and the answer says how to go on.
@@ -44,7 +44,7 @@ impl DispatchTool for ReadFile {
         let read = Read::new(path.clone())
             .with_first(first)
             .with_lines(Some(self.asked().unwrap_or(limits::DEFAULT_READ_LINES)))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         match ctx.session.perform_with(&read, ctx.call) {
             Ok(done) => Ok(self.text(done.outcome.page, ctx)),
@@ -56,7 +56,7 @@ impl DispatchTool for ReadFile {
         }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         Some(match error {
             Error::NotFound { .. } | Error::Dangling { .. } | Error::DirectoryNotFound { .. } => {
                 "Could not read file because no file was found at the specified path.".into()

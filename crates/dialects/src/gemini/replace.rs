@@ -67,7 +67,7 @@ impl Tool for Replace {
         ChangeSummary::of_edit(&done, &path).after(words)
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         let given = pinfold::RawPath::from(self.file_path.as_str());
         let path = ctx.absolute_path(self.file_path.as_str());
         Some(match error {

@@ -58,7 +58,7 @@ impl Tool for WriteFile {
         summary.after(words + &code)
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         match error {
             Error::IsDirectory { .. } => {
                 let path = ctx.absolute_path(self.file_path.as_str());

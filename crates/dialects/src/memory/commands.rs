@@ -10,8 +10,8 @@ use crate::answer::Blocks;
 use crate::attachment::image;
 use crate::change_summary::ChangeSummary;
 use crate::file_commands::{CommandFile, line_to_insert_after, required, unknown_command};
+use crate::phrases::shortened;
 use crate::tool::{DispatchTool, Hints};
-use crate::words::shortened;
 
 /// Keeps notes for later conversations, as files below `/memories`. `view` shows a file with line
 /// numbers, or what is in a directory. `create` makes a new file. `str_replace` replaces text that is
@@ -79,7 +79,7 @@ impl DispatchTool for Memory {
         done.map_err(with_memory_paths)
     }
 
-    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
         if let Error::InvalidArgument(problem) = error {
             let is_range = problem.starts_with("Invalid");
             return Some(if is_range { format!("Error: {problem}") } else { problem.clone() });
@@ -121,11 +121,11 @@ impl DispatchTool for Memory {
                 )
             }
             Error::OutOfRange { .. } => {
-                format!("Error: {}", file.problem(error, old, self.insert_line)?)
+                format!("Error: {}", file.error_text(error, old, self.insert_line)?)
             }
             other => {
                 return file
-                    .problem(other, old, self.insert_line)
+                    .error_text(other, old, self.insert_line)
                     .or_else(|| Some(self.with_given_paths(other)));
             }
         })

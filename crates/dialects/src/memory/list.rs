@@ -5,7 +5,7 @@ use pinfold::{Error, Kind};
 
 use crate::ToolContext;
 use crate::file_commands::{CommandFile, DEPTH, MAX_ENTRIES};
-use crate::words::unread;
+use crate::phrases::unread;
 
 /// The entries of a directory, two levels deep. The size of a directory is that of all files below it.
 pub(super) fn list(directory: &CommandFile, ctx: &ToolContext<'_>) -> Result<String, Error> {

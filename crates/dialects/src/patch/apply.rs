@@ -8,7 +8,7 @@ use pinfold::{Done, Error, ReadRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words;
+use super::error_text;
 use crate::change_summary::{ChangeSummary, PatchNotes};
 use crate::tool_context::raw_path;
 use crate::{Tool, ToolContext};
@@ -52,9 +52,9 @@ impl ApplyPatch {
 
     fn patch(&self) -> Result<Patch, Error> {
         if self.is_unified() {
-            Patch::parse_unified(&self.input).map_err(|error| words::unified_error(&error))
+            Patch::parse_unified(&self.input).map_err(|error| error_text::unified_error(&error))
         } else {
-            Patch::parse(&self.input).map_err(|error| words::parse_error(&error))
+            Patch::parse(&self.input).map_err(|error| error_text::parse_error(&error))
         }
     }
 
@@ -123,8 +123,8 @@ impl Tool for ApplyPatch {
         if text.ends_with('\n') { text } else { text + "\n" }
     }
 
-    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
-        words::problem(error, &self.patch().ok()?)
+    fn error_text(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
+        error_text::error_text(error, &self.patch().ok()?)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::limits;
+use crate::phrases::{fit, unread};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::{fit, unread};
 
 /// Lists a directory and what is below it: `/` marks directories, `@` symlinks, `?` what is neither of
 /// these nor a file.
@@ -51,7 +51,7 @@ impl DispatchTool for ListDir {
             let depth = below.to_string().matches('/').count();
             format!("\n{}{}", "  ".repeat(depth), name(entry))
         });
-        let lines = fit(ctx.budget(limits::DEFAULT_OUTPUT_BYTES), lines, String::len);
+        let lines = fit(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES), lines, String::len);
         let (shown, next) = (lines.len() as u64, offset + lines.len() as u64);
         let mut text = format!("Absolute path: {}{}", ctx.absolute(&tree.place), lines.concat());
         if next <= total || tree.truncated {
@@ -66,7 +66,7 @@ impl DispatchTool for ListDir {
         Ok(text)
     }
 
-    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
         match error {
             Error::OutOfRange { total, .. } => {
                 Some(format!("offset exceeds directory entry count; there are {total}"))

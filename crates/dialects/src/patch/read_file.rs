@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::limits;
+use crate::phrases::{count, malformed, with_notices};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::{count, malformed, with_notices};
 
 /// Reads a text file. Each line is shown as `L{number}: {line}`.
 #[derive(Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ impl DispatchTool for ReadFile {
             .with_lines(Some(self.limit.unwrap_or(limits::DEFAULT_READ_LINES)))
             .with_style(Style::Labelled)
             .with_max_line_bytes(Some(MAX_LINE_BYTES))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         let page = ctx.session.perform_with(&read, ctx.call)?.outcome.page;
         let mut notices = Vec::new();
@@ -58,7 +58,7 @@ impl DispatchTool for ReadFile {
         Ok(with_notices(page.content, &notices))
     }
 
-    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
         match error {
             Error::OutOfRange { total, .. } => {
                 Some(format!("offset exceeds file length; the file has {}", count(*total, "line")))

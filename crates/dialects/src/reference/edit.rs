@@ -58,7 +58,7 @@ impl DispatchTool for EditFile {
             .with_read_rule(ctx.read_rule(ReadRule::Off))
             .with_may_create(false)
             .with_diff_format(DiffFormat::Index)
-            .with_max_diff_bytes(Some(ctx.budget(limits::MAX_OUTPUT_BYTES)));
+            .with_max_diff_bytes(Some(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES)));
         let mut call = ctx.call.clone();
         if self.dry_run == Some(true) {
             call = call.with_dry_run(true);
@@ -74,7 +74,7 @@ impl DispatchTool for EditFile {
         Ok(text.into())
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         let old_text = |number: Option<usize>| {
             let edit = self.edits.get(number.unwrap_or(1) - 1);
             edit.map_or("", |edit| edit.old_text.as_str())
@@ -102,7 +102,7 @@ impl DispatchTool for EditFile {
             Error::NoChange { number } => {
                 format!("{}oldText and newText are the same", edit(*number))
             }
-            _ => return SystemCall::Of("open", &self.path).problem(error, ctx),
+            _ => return SystemCall::Of("open", &self.path).error_text(error, ctx),
         })
     }
 

@@ -30,7 +30,7 @@ pub(super) fn error_answer(error: &Error, call: &FailedCall) -> Answer {
 
 /// The error message, with its hint.
 pub(super) fn message(error: &Error, call: &FailedCall) -> String {
-    let problem = call.problem.clone().or_else(|| without_arguments(error, call));
+    let problem = call.error_text.clone().or_else(|| without_arguments(error, call));
     match (error, problem) {
         // These messages already say what to do.
         (Error::ManyMatches { .. } | Error::EmptyOld { .. }, Some(problem)) => problem,
@@ -76,7 +76,7 @@ pub(super) enum SystemCall<'p> {
 
 impl SystemCall<'_> {
     /// The message for an error of this call.
-    pub(super) fn problem(self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    pub(super) fn error_text(self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         match error {
             // The tool itself has made this message.
             Error::InvalidArgument(problem) => Some(problem.clone()),

@@ -46,8 +46,8 @@ impl Tool for GetFileInfo {
         lines.join("\n").into()
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        SystemCall::Of("stat", &self.path).problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        SystemCall::Of("stat", &self.path).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -57,7 +57,7 @@ impl Tool for GetFileInfo {
 
 /// A time in JavaScript's format, in UTC.
 fn time(time: SystemTime) -> String {
-    crate::words::utc_time(time)
+    crate::phrases::utc_time(time)
         .format("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)")
         .to_string()
 }
@@ -77,7 +77,7 @@ impl DispatchTool for ListAllowedDirectories {
         Ok(format!("Allowed directories:\n{}", roots(ctx).join("\n")).into())
     }
 
-    fn problem(&self, _: &Error, _: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, _: &Error, _: &ToolContext<'_>) -> Option<String> {
         None
     }
 

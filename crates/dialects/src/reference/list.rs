@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::limits;
+use crate::phrases::{fit, joined, left_out, unread};
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
-use crate::words::{fit, joined, left_out, unread};
 use crate::{Tool, ToolContext};
 
 /// Lists a directory: `[DIR]` or `[FILE]` and the name, a line each.
@@ -53,7 +53,7 @@ impl Tool for ListDirectory {
 
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> Text {
         let listed = done.outcome;
-        let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES);
         let (mut text, mut shown) = (String::new(), 0);
         for entry in &listed.entries {
             let end = text.len();
@@ -70,8 +70,8 @@ impl Tool for ListDirectory {
         Text { note: note(&listed, shown), text }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        SystemCall::Of("scandir", &self.path).problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        SystemCall::Of("scandir", &self.path).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -104,7 +104,8 @@ impl Tool for ListDirectoryWithSizes {
             };
             format!("{} {:<30} {size}", tag(entry), name(entry))
         });
-        let mut lines = fit(ctx.budget(limits::MAX_OUTPUT_BYTES), lines, |line| line.len() + 1);
+        let mut lines =
+            fit(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES), lines, |line| line.len() + 1);
         let note = note(&listed, lines.len());
         let files = listed.entries.iter().filter(|entry| entry.kind != Kind::Directory);
         let (number, bytes) =
@@ -116,8 +117,8 @@ impl Tool for ListDirectoryWithSizes {
         Text { text: lines.join("\n"), note }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        SystemCall::Of("scandir", &self.path).problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        SystemCall::Of("scandir", &self.path).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {

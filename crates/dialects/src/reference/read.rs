@@ -81,7 +81,7 @@ impl Window {
             .with_first(self.offset.unwrap_or(1))
             .with_lines(self.head.or(self.limit))
             .with_tail(self.tail)
-            .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES))
             // A program may write the text back, so no line is cut.
             .with_max_line_chars(Some(usize::MAX))
             .with_binary_as_text(true)
@@ -103,28 +103,33 @@ impl Window {
         text.into()
     }
 
-    fn problem(self, path: &ReferencePath, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(
+        self,
+        path: &ReferencePath,
+        error: &Error,
+        ctx: &ToolContext<'_>,
+    ) -> Option<String> {
         let call = match error {
             Error::NotFound { .. } if self.tail.is_some() => "stat",
             _ => "open",
         };
-        SystemCall::Of(call, path).problem(error, ctx)
+        SystemCall::Of(call, path).error_text(error, ctx)
     }
 }
 
 /// The lines, with the byte order mark at the beginning of the file.
 fn content(reading: &Reading) -> String {
-    let is_marked = reading.page.encoding.bom && reading.first == 1;
+    let is_marked = reading.page.encoding.bom && reading.first == Some(1);
     let mark = if is_marked { "\u{feff}" } else { "" };
     format!("{mark}{}", reading.page.content)
 }
 
 /// Where to continue, if the budget cut the lines.
 fn next_offset(reading: &Reading) -> String {
-    if reading.page.end != PageEnd::ByteBudget {
+    let Some(first) = reading.first.filter(|_| reading.page.end == PageEnd::ByteBudget) else {
         return String::new();
-    }
-    let (first, total) = (reading.first, reading.page.total);
+    };
+    let total = reading.page.total;
     let next = first + reading.page.shown;
     format!(
         "\n[Lines {first}-{} of {total} are shown. Continue with read_text_file and offset={next}.]",
@@ -155,8 +160,8 @@ impl Tool for ReadTextFile {
         self.window().reply(done)
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        self.window().problem(&self.path, error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        self.window().error_text(&self.path, error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -179,8 +184,8 @@ impl Tool for ReadFile {
         Window::new(self.tail, self.head).reply(done)
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        Window::new(self.tail, self.head).problem(&self.path, error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        Window::new(self.tail, self.head).error_text(&self.path, error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -197,7 +202,7 @@ impl Tool for ReadMultipleFiles {
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::ReadMany, Error> {
         Ok(operations::ReadMany::new(self.paths.iter().map(ReferencePath::raw))
-            .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES))
             .with_max_line_chars(Some(usize::MAX))
             .with_binary_as_text(true))
     }
@@ -213,7 +218,7 @@ impl Tool for ReadMultipleFiles {
                     tool: Some(Self::NAME),
                     read_only: true,
                     portable: ctx.session.settings().portable_names,
-                    problem: SystemCall::Of("open", path).problem(&error, ctx),
+                    error_text: SystemCall::Of("open", path).error_text(&error, ctx),
                     front_end_hint: None,
                 };
                 format!("{}: Error - {}", path.shown(), message(&error, &call))
@@ -224,6 +229,6 @@ impl Tool for ReadMultipleFiles {
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
         let paths: Vec<_> = self.paths.iter().map(|path| ctx.short_path(path.as_str())).collect();
-        crate::words::shortened(&paths.join(", "))
+        crate::phrases::shortened(&paths.join(", "))
     }
 }

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::limits;
+use crate::phrases::{fit, joined, left_out, unread};
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
-use crate::words::{fit, joined, left_out, unread};
 use crate::{Tool, ToolContext};
 
 /// Finds files and directories by a glob on the path below `path`: `**/*.ts` at any depth. Returns
@@ -45,13 +45,15 @@ impl Tool for SearchFiles {
             .with_all(true)
             .with_exclude(exclude.cloned().collect())
             .with_order(FindOrder::Path)
-            .with_max_files(limits::MAX_GLOB_FILES))
+            .with_max_files(limits::DEFAULT_MAX_GLOB_FILES))
     }
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> Text {
         let found = done.outcome;
         let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
-        let lines = fit(ctx.budget(limits::MAX_OUTPUT_BYTES) + 1, paths, |path| path.len() + 1);
+        let lines = fit(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES) + 1, paths, |path| {
+            path.len() + 1
+        });
         let how = "narrow `path` or `pattern`";
         let missing = left_out(lines.len() as u64, found.total, "matches", how);
         let note = joined([missing, unread(&found.skipped)]);
@@ -59,8 +61,8 @@ impl Tool for SearchFiles {
         Text { text, note }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        SystemCall::Of("scandir", &self.path).problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        SystemCall::Of("scandir", &self.path).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {

@@ -9,11 +9,11 @@ use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::limits;
+use crate::phrases::{joined, unread};
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
 use crate::tool::{DispatchTool, Hints};
-use crate::words::{joined, unread};
 
 /// Lists all that is below a directory as JSON: `name`, `type` (`file` or `directory`), `children`.
 /// At most 5,000 entries, from the top; `truncated` marks a directory that is cut.
@@ -41,7 +41,7 @@ impl DispatchTool for DirectoryTree {
             let tree = ctx.session.perform_with(&tree, ctx.call)?.outcome;
             let text = tree_json(&tree);
             // In deep directories an entry takes more room, so fewer of them may fit.
-            if text.len() > ctx.budget(limits::MAX_OUTPUT_BYTES) && limit > 1 {
+            if text.len() > ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES) && limit > 1 {
                 limit = limit.min(tree.entries.len()) / 2;
                 continue;
             }
@@ -54,7 +54,7 @@ impl DispatchTool for DirectoryTree {
         }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         match error {
             // The error has the given pattern, not the converted one.
             Error::BadGlob { pattern, problem, .. } => {
@@ -64,7 +64,7 @@ impl DispatchTool for DirectoryTree {
                 let given = RawPath::from(given.as_str());
                 Some(format!("`excludePatterns`: `{given}` is not a glob: {problem}"))
             }
-            _ => SystemCall::Of("scandir", &self.path).problem(error, ctx),
+            _ => SystemCall::Of("scandir", &self.path).error_text(error, ctx),
         }
     }
 

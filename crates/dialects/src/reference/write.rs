@@ -41,10 +41,10 @@ impl Tool for WriteFile {
         ChangeSummary::of_write(&done, &path).after(words).into()
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         // The original writes a file beside it, and fails when it renames that file.
         let call = if matches!(error, Error::IsDirectory { .. }) { "rename" } else { "open" };
-        SystemCall::Of(call, &self.path).problem(error, ctx)
+        SystemCall::Of(call, &self.path).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
@@ -78,7 +78,7 @@ impl Tool for CreateDirectory {
         ChangeSummary::of_mkdir(&done, &path).after(words).into()
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         let call = SystemCall::Of("mkdir", &self.path);
         let path = self.path.raw();
         match error {
@@ -86,9 +86,9 @@ impl Tool for CreateDirectory {
             Error::NotADirectory { .. }
                 if ctx.session.perform(&Info::new(path.clone())).is_ok() =>
             {
-                call.problem(&Error::Exists { path }, ctx)
+                call.error_text(&Error::Exists { path }, ctx)
             }
-            _ => call.problem(error, ctx),
+            _ => call.error_text(error, ctx),
         }
     }
 
@@ -125,8 +125,8 @@ impl Tool for MoveFile {
         ChangeSummary::of_move(&done, &from, &to).after(words).into()
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        SystemCall::Rename(&self.source, &self.destination).problem(error, ctx)
+    fn error_text(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        SystemCall::Rename(&self.source, &self.destination).error_text(error, ctx)
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {

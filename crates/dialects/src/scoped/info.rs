@@ -5,8 +5,8 @@ use pinfold::{Done, Error, escaped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::phrases::{kind_word, utc};
 use crate::tool_context::RelativePath;
-use crate::words::{kind_word, utc};
 use crate::{Tool, ToolContext};
 
 /// Describes a file, directory or symlink. A symlink is described as itself.

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::phrases::{brackets, fit, joined, kind_word, left_out, skipped, unread, withheld};
 use crate::tool_context::RelativePath;
-use crate::words::{brackets, fit, joined, kind_word, left_out, skipped, unread, withheld};
 use crate::{Tool, ToolContext};
 
 /// Lists a directory's entries, at one level or more. Git-ignored ones only where the path names them.
@@ -89,7 +89,7 @@ impl Tool for List {
             // A directory's own size does not include its contents.
             size: if entry.kind == Kind::Directory { 0 } else { entry.size },
         });
-        let entries = fit(ctx.budget(limits::DEFAULT_OUTPUT_BYTES), entries, |entry| {
+        let entries = fit(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES), entries, |entry| {
             entry.name.len() + entry.path.len() + OVERHEAD
         });
         let how = "set `includeHidden`, or name one in `path` to look inside";

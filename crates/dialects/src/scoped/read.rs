@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::TextReply;
 use crate::limits;
+use crate::phrases::malformed;
 use crate::tool_context::RelativePath;
-use crate::words::malformed;
 use crate::{Tool, ToolContext};
 
 /// Reads a text file, or some of its lines.
@@ -66,7 +66,7 @@ impl Tool for Read {
             }
             last => last.map(|last| last - first + 1),
         };
-        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
         Ok(operations::Read::new(self.path.raw()?)
             .with_first(first)
             .with_lines(lines)

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::matches::{compact_params, context, matches, message};
+use crate::matches::{SearchHints, compact_params, context, matches, message};
+use crate::phrases::withheld;
 use crate::tool_context::RelativePath;
-use crate::words::withheld;
 use crate::{Tool, ToolContext};
 
 /// Searches file contents for text, or for a regex. Git-ignored files only where `path` or `glob`
@@ -88,7 +88,7 @@ impl Tool for Search {
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
             .with_max_results(Some(limits::MAX_SCOPED_RESULTS))
-            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
@@ -96,7 +96,7 @@ impl Tool for Search {
         let matches = matches(
             &searched,
             context(self.context_lines) as u64,
-            ctx.budget(limits::DEFAULT_OUTPUT_BYTES),
+            ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES),
         );
         let has_context = context(self.context_lines) > 0;
         let matches = matches.into_iter().map(|found| Match {
@@ -106,8 +106,11 @@ impl Tool for Search {
             context: has_context.then_some(Context { before: found.before, after: found.after }),
         });
         let matches: Vec<_> = matches.collect();
-        let how = ["narrow `path` or `glob`", "set `caseSensitive` to false"];
-        let message = message((self.operation(ctx), &searched), matches.len(), how, ctx);
+        let hints = SearchHints {
+            more: "narrow `path` or `glob`",
+            ignore_case: "set `caseSensitive` to false",
+        };
+        let message = message((self.operation(ctx), &searched), matches.len(), hints, ctx);
         Reply {
             truncated: (searched.total > matches.len() as u64).then_some(true),
             matches,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use pinfold::{ReadRule, Session, Settings};
-use pinfold_dialects::{Toolbox, dialects_meant_by_all};
+use pinfold_dialects::{Toolbox, core_dialects};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ impl Place {
             .with_read_before_write(Some(ReadRule::Off))
             .with_deadline_seconds(20);
         let session = Session::with_settings([&root], settings).unwrap();
-        Self { dir, root, tools: Toolbox::new(session, &dialects_meant_by_all()) }
+        Self { dir, root, tools: Toolbox::new(session, &core_dialects()) }
     }
 
     /// Calls a tool. The answer must not report a bug, or have content from outside.

@@ -75,6 +75,15 @@ impl CallState {
     }
 }
 
+/// The user's answers that one round of a call begins with.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    /// The requests that were approved in earlier rounds, and whether each approval is for the session.
+    approved: Vec<(ApprovalId, bool)>,
+    /// The last request, and its answer.
+    answer: Option<(ApprovalId, ApprovalAnswer)>,
+}
+
 /// The states that were answered. A state is remembered until it expires, since it is good for one answer.
 #[derive(Debug)]
 pub(crate) struct UsedStates {
@@ -88,16 +97,24 @@ impl UsedStates {
         Self { own: Mutex::default(), shared }
     }
 
-    /// Whether the state of a request may be used: there is one, and no earlier request has answered it. If the
-    /// request carries an answer, this uses the state up.
-    pub(crate) async fn claim(&self, request: &CallToolRequestParams) -> bool {
+    /// The user's answers that a request brings from earlier rounds. If the request answers the last question, its
+    /// state is used up. A request without a state, or with a state that was used before, brings none.
+    pub(crate) async fn claim(
+        &self,
+        state: &CallState,
+        request: &CallToolRequestParams,
+    ) -> Result<Round, ErrorData> {
         let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
-        match (&request.request_state, answer) {
-            // Without a state, nobody asked for this answer.
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(state), Some(_)) => self.is_first_use(state).await,
+        let Some(sealed) = &request.request_state else { return Ok(Round::default()) };
+        if answer.is_some() && !self.is_first_use(sealed).await {
+            return Ok(Round::default());
         }
+        let answer = answer.map(|answer| serde_json::from_value(answer.clone())).transpose();
+        let answer = answer.map_err(|error| {
+            ErrorData::invalid_params(format!("`inputResponses.{APPROVE}`: {error}"), None)
+        })?;
+        let answer = answer.map(|answer| (state.asked.clone(), approval_answer(answer)));
+        Ok(Round { approved: state.approved.clone(), answer })
     }
 
     async fn is_first_use(&self, state: &str) -> bool {
@@ -140,32 +157,24 @@ struct Answers {
 }
 
 impl RepeatedCallApprover {
-    pub(super) fn new(
-        state: &CallState,
-        is_first_use: bool,
-        session_grants: bool,
-        request: &CallToolRequestParams,
-    ) -> Result<Self, ErrorData> {
-        let mut answers = Answers::default();
-        let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
-        if is_first_use {
-            answers.approved = state.approved.clone();
-            if let Some(answer) = answer {
-                let answer = serde_json::from_value(answer.clone()).map_err(|error| {
-                    ErrorData::invalid_params(format!("`inputResponses.{APPROVE}`: {error}"), None)
-                })?;
-                let asked = state.asked.clone();
-                match approval_answer(answer) {
-                    ApprovalAnswer::Once => answers.approved.push((asked, false)),
-                    ApprovalAnswer::Session => answers.approved.push((asked, session_grants)),
-                    ApprovalAnswer::Denied(words) => answers.denied = Some((asked, words)),
-                    ApprovalAnswer::Unanswered(_)
-                    | ApprovalAnswer::Unavailable
-                    | ApprovalAnswer::Deferred => {}
-                }
+    pub(super) fn new(Round { approved, answer }: Round, session_grants: bool) -> Self {
+        let mut answers = Answers { approved, ..Answers::default() };
+        match answer {
+            Some((asked, ApprovalAnswer::Once)) => answers.approved.push((asked, false)),
+            Some((asked, ApprovalAnswer::Session)) => {
+                answers.approved.push((asked, session_grants));
             }
+            Some((asked, ApprovalAnswer::Denied(reason))) => answers.denied = Some((asked, reason)),
+            // The form has no other answers.
+            None
+            | Some((
+                _,
+                ApprovalAnswer::Unanswered(_)
+                | ApprovalAnswer::Unavailable
+                | ApprovalAnswer::Deferred,
+            )) => {}
         }
-        Ok(Self { session_grants, answers: Mutex::new(answers) })
+        Self { session_grants, answers: Mutex::new(answers) }
     }
 
     /// The user's answer to a request, if an earlier round asked for it.
@@ -176,7 +185,7 @@ impl RepeatedCallApprover {
             return Some(if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once });
         }
         let denied = answers.denied.as_ref().filter(|(known, _)| *known == asked);
-        denied.map(|(_, words)| ApprovalAnswer::Denied(words.clone()))
+        denied.map(|(_, reason)| ApprovalAnswer::Denied(reason.clone()))
     }
 
     /// The request that the client has to ask about next, and the state for the round that answers it.

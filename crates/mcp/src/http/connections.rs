@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pinfold::{AnswerRoom, WeakAnswerRoom};
+use pinfold::{AnswerMemory, WeakAnswerMemory};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
@@ -42,7 +42,7 @@ struct State {
     authenticated: AtomicBool,
     closed: CancellationToken,
     /// The memory of the answer that is being sent.
-    answer: Mutex<WeakAnswerRoom>,
+    answer: Mutex<WeakAnswerMemory>,
 }
 
 impl Connections {
@@ -78,13 +78,13 @@ impl Connection {
     }
 
     /// The memory of the next answer.
-    pub(super) fn answer_room(&self) -> AnswerRoom {
-        let room = AnswerRoom::default();
-        *self.answer() = room.downgrade();
-        room
+    pub(super) fn answer_memory(&self) -> AnswerMemory {
+        let memory = AnswerMemory::default();
+        *self.answer() = memory.downgrade();
+        memory
     }
 
-    fn answer(&self) -> MutexGuard<'_, WeakAnswerRoom> {
+    fn answer(&self) -> MutexGuard<'_, WeakAnswerMemory> {
         self.state.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,7 +9,7 @@ use http::header::{CONNECTION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
-use pinfold::AnswerRoom;
+use pinfold::AnswerMemory;
 use pinfold_guard::TokenHash;
 use rmcp::ServerHandler;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use super::body::{Body, CountedBody, Refusal, json as json_answer, refusal};
 use super::sessions::SessionActivity;
-use super::tokens::{Admitted, Tokens, UsageByToken};
+use super::tokens::{AcceptedRequest, Tokens, UsageByToken};
 use super::{HttpOptions, LimitReached};
 use crate::bad_message::{bad_message, too_many_values, unreadable_call};
 use crate::limits;
@@ -101,7 +101,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
     }
 
     /// Admits a request if its token is valid for this workspace.
-    pub(super) fn admit(&self, given: Option<&TokenHash>) -> Option<Admitted> {
+    pub(super) fn admit(&self, given: Option<&TokenHash>) -> Option<AcceptedRequest> {
         self.usage_by_token.admit(&self.tokens.borrow(), given)
     }
 
@@ -125,15 +125,15 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
-        admitted: Admitted,
-        room: AnswerRoom,
+        admitted: AcceptedRequest,
+        memory: AnswerMemory,
     ) -> Response<Body> {
         let (mut head, body) = request.into_parts();
         // The head of the request and the body of the answer hold the token: a call ends when both are dropped. The
         // event stream of a session is not a call.
         let call = (head.method == Method::POST).then(|| self.lifecycle.calls.token());
         head.extensions.insert(call.clone());
-        head.extensions.insert(room.clone());
+        head.extensions.insert(memory.clone());
         let refused = |(status, why)| refusal(status, why);
         let mut response = match self.checked(&head, body, &admitted).await {
             Ok((body, memory)) => {
@@ -153,7 +153,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
                 metrics.sent(&name, bytes);
             }
         };
-        response.map(|inner| CountedBody::new(inner, report, (call, room)).boxed())
+        response.map(|inner| CountedBody::new(inner, report, (call, memory)).boxed())
     }
 
     /// Reads the body of a request, if the limits and the state of the server allow it.
@@ -161,7 +161,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         &self,
         head: &http::request::Parts,
         body: Incoming,
-        admitted: &Admitted,
+        admitted: &AcceptedRequest,
     ) -> Result<(Bytes, BodyMemory), Response<Body>> {
         let refused = |(status, why)| refusal(status, why);
         // A `POST` may carry an answer or a notification for a running call.
@@ -198,7 +198,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         &self,
         mut head: http::request::Parts,
         body: Bytes,
-        admitted: &Admitted,
+        admitted: &AcceptedRequest,
     ) -> Result<Response<Body>, Refusal> {
         let caller = &admitted.caller;
         head.extensions.insert(caller.clone());

@@ -27,9 +27,9 @@ pub(super) struct Router<H> {
     pub(super) metrics: Option<Arc<Metrics>>,
 }
 
-/// The workspace that admitted a request, and the name of the token that it did so for.
+/// The workspace that accepted a request, and the name of its token, for the log and the metrics.
 #[derive(Default)]
-struct Admission {
+struct RequestLabels {
     workspace: Arc<str>,
     token: Arc<str>,
 }
@@ -55,14 +55,14 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
     ) -> Response<Body> {
         let page = self.guard.allowed_origin(request.headers());
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let mut admission = Admission::default();
-        let mut response = match self.handle(request, connection, &mut admission).await {
+        let mut labels = RequestLabels::default();
+        let mut response = match self.handle(request, connection, &mut labels).await {
             Ok(response) => response,
             Err((status, why)) => refusal(status, why),
         };
         let status = response.status();
         if status.is_client_error() || status.is_server_error() {
-            let (Admission { workspace, token }, status) = (&admission, status.as_u16());
+            let (RequestLabels { workspace, token }, status) = (&labels, status.as_u16());
             let (workspace, address) = (&**workspace, connection.address);
             let token = Some(&**token).filter(|token| !token.is_empty());
             tracing::info!(%address, %method, path, workspace, token, status, "refused");
@@ -80,12 +80,12 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
         response
     }
 
-    /// Sets `admission` if a workspace admits the request.
+    /// Sets `labels` if a workspace admits the request.
     async fn handle(
         &self,
         request: Request<Incoming>,
         connection: &Connection,
-        admission: &mut Admission,
+        labels: &mut RequestLabels,
     ) -> Result<Response<Body>, Refusal> {
         let (path, headers) = (request.uri().path(), request.headers());
         match path {
@@ -115,8 +115,8 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
             return Err((StatusCode::NOT_FOUND, why));
         };
         let token = admitted.caller.token.clone();
-        *admission = Admission { workspace: endpoint.name.clone(), token };
-        Ok(endpoint.answer(request, admitted, connection.answer_room()).await)
+        *labels = RequestLabels { workspace: endpoint.name.clone(), token };
+        Ok(endpoint.answer(request, admitted, connection.answer_memory()).await)
     }
 
     /// The answer to a health check. It needs no token and reveals nothing else.

@@ -53,15 +53,15 @@ impl TokenLimits {
 pub enum Tokens {
     /// Requests need no token. This is for tests, and for servers behind a proxy that checks tokens.
     NotNeeded,
-    /// The tokens cannot be read, so no request is admitted.
+    /// The tokens cannot be read, so no request is accepted.
     Unknown,
     /// The accepted tokens.
     Known(Arc<[Token]>),
 }
 
-/// A request that was admitted.
+/// A request whose token is accepted.
 #[derive(Clone, Debug)]
-pub(super) struct Admitted {
+pub(super) struct AcceptedRequest {
     pub(super) caller: Caller,
     pub(super) limits: TokenLimits,
     pub(super) usage: Arc<TokenUsage>,
@@ -73,7 +73,11 @@ pub(super) struct UsageByToken(Mutex<HashMap<Arc<str>, Arc<TokenUsage>>>);
 
 impl UsageByToken {
     /// Finds the token of a request among the accepted ones. Compares it with all of them.
-    pub(super) fn admit(&self, tokens: &Tokens, given: Option<&TokenHash>) -> Option<Admitted> {
+    pub(super) fn admit(
+        &self,
+        tokens: &Tokens,
+        given: Option<&TokenHash>,
+    ) -> Option<AcceptedRequest> {
         let token = match (tokens, given) {
             (Tokens::NotNeeded, _) => None,
             (Tokens::Unknown, _) | (Tokens::Known(_), None) => return None,
@@ -91,7 +95,7 @@ impl UsageByToken {
         };
         let mut usages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let usage = usages.entry(caller.token.clone()).or_default().clone();
-        Some(Admitted { caller, limits, usage })
+        Some(AcceptedRequest { caller, limits, usage })
     }
 
     /// Whether the caller's token is still accepted, in the same mode.

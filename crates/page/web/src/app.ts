@@ -29,9 +29,11 @@ const ENDS: Record<string, string> = {
 
 const KEYS: [keys: string, meaning: string][] = [
   ["j k", "next and previous request, change or version"],
-  ["a", "allow once"],
+  ["y", "allow once"],
   ["s", "allow for this session"],
-  ["d", "deny, with a message"],
+  ["n", "deny"],
+  ["m", "deny with a message"],
+  ["d", "show the whole diff"],
   ["u", "undo the chosen change"],
   ["p", "pause or resume changes"],
   ["v", "diffs side by side or unified"],

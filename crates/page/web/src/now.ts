@@ -65,9 +65,11 @@ export class PinNow extends LitElement {
       return true;
     }
     const element = this.element();
-    if (key === "a") element?.answer("once");
+    if (key === "y" || key === "a") element?.answer("once");
     else if (key === "s") element?.answer("session");
-    else if (key === "d") element?.deny();
+    else if (key === "n") element?.answer("no");
+    else if (key === "m") element?.deny();
+    else if (key === "d") element?.showWhole();
     else return false;
     return true;
   }
@@ -169,18 +171,27 @@ export function rowHeight(): number {
   return matchMedia("(max-width: 700px)").matches ? 46 : 26;
 }
 
+/** What the user decided, by the decision in the audit log. */
+const DECISIONS: Record<string, string> = {
+  approved: " · approved",
+  denied_by_user: " · denied by you",
+  unanswered: " · no answer",
+  no_approver: " · nobody to ask",
+  deferred: " · asked in the client",
+};
+
 function renderCall(call: Call | undefined, nth: number, of: number): TemplateResult {
   if (!call) return html``;
   const { end } = call;
   const bad = end && end.outcome !== "ok";
   const outcome = end ? (bad ? end.outcome : "ok") : "running";
-  const asked = end && ["yes", "no", "nobody", "later"].includes(end.decision) ? ` · you said ${end.decision}` : "";
+  const decision = (end && DECISIONS[end.decision]) ?? "";
   return html`<div class="row call ${bad ? "bad" : ""} ${end ? "" : "running"}" role="listitem" aria-setsize=${of} aria-posinset=${nth + 1}>
     <span class="time">${timeOf(call.time)}</span>
     <span class="tool">${visible(call.tool)}</span>
     <span class="what">${visible(call.parameters ?? "")}</span>
     <span class="made">${call.changes.map(renderMade)}</span>
-    <span class="outcome" title=${end?.why ?? ""}>${outcome}${end?.decision === "nobody" ? " · nobody to ask" : asked}</span>
+    <span class="outcome" title=${end?.why ?? ""}>${outcome}${decision}</span>
     <span class="took">${end ? duration(end.duration_ms) : ""}</span>
   </div>`;
 }

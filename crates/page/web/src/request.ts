@@ -52,7 +52,9 @@ export class PinRequest extends LitElement {
     return this.request.diff !== undefined || !/^… .* not shown …$|… \[?\+?[\d,]+ characters/m.test(this.request.preview);
   }
 
-  private showWhole(): void {
+  /** Requests the whole diff, unless it is shown already. */
+  showWhole(): void {
+    if (this.isWhole) return;
     api.wholeDiff(this.request.server, this.request.request).catch(failed);
   }
 
@@ -72,13 +74,14 @@ export class PinRequest extends LitElement {
         </p>
         ${request.headline.startsWith("The file changed") ? html`<p class="warn">The file changed since the last question.</p>` : nothing}
         ${!text ? nothing : isDiff ? html`<pin-diff .text=${text} .label=${`Change of ${path}`}></pin-diff>` : html`<pre class="preview">${text}</pre>`}
-        ${this.isWhole ? nothing : html`<p><button class="quiet" @click=${this.showWhole}>Show the whole diff</button></p>`}
+        ${this.isWhole ? nothing : html`<p><button class="quiet" @click=${this.showWhole}>Show the whole diff <kbd>d</kbd></button></p>`}
         <div class="buttons">
-          <button class="yes" ?disabled=${waits} @click=${() => this.answer("once")}>Allow once <kbd>a</kbd></button>
+          <button class="yes" ?disabled=${waits} @click=${() => this.answer("once")}>Allow once <kbd>y</kbd></button>
           ${takes("session") ? html`<button ?disabled=${waits} @click=${() => this.answer("session")}>Allow for this session <kbd>s</kbd></button>` : nothing}
           ${this.denying
             ? nothing
-            : html`<button class="no" ?disabled=${waits} @click=${this.deny}>Deny… <kbd>d</kbd></button>`}
+            : html`<button class="no" ?disabled=${waits} @click=${() => this.answer("no")}>Deny <kbd>n</kbd></button>
+                <button class="no" ?disabled=${waits} @click=${this.deny}>Deny with a message… <kbd>m</kbd></button>`}
         </div>
         ${this.denying ? this.renderDenying() : nothing}
       </article>

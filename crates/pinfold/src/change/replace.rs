@@ -7,7 +7,7 @@ use pinfold_text::{DiffFormat, LineHashes, text_encoding, unified_diff};
 use super::{Applied, Change, file_request};
 use crate::journal::{Displaces, State};
 use crate::ledger::Fingerprint;
-use crate::limits::{MAX_COUNTED_BYTES, MAX_SET_BYTES, MIN_ADMITTED_BYTES};
+use crate::limits::{MAX_COUNTED_BYTES, MAX_SET_BYTES, MIN_RESERVED_BYTES};
 use crate::permit::AccessRequest;
 use crate::preview::{Proposal, Version};
 use crate::{Access, View};
@@ -107,7 +107,10 @@ impl Change for Replace {
             hasher.update(before.as_bytes());
         }
         hasher.update(self.after_hash.as_bytes());
-        Ok(hasher.update(format!("{:?}", self.mode).as_bytes()).finalize())
+        if let Some(mode) = self.mode {
+            hasher.update(&mode.to_le_bytes());
+        }
+        Ok(hasher.finalize())
     }
 
     fn answers_with_diff(&self) -> bool {
@@ -121,7 +124,7 @@ impl Change for Replace {
             DiffFormat::Index => view.session().absolute(self.place()),
         };
         let Some(before) = self.before.as_deref() else { return Ok(None) };
-        let budget = self.max_diff_bytes.unwrap_or_else(|| view.output_bytes());
+        let budget = self.max_diff_bytes.unwrap_or_else(|| view.max_output_bytes());
         Ok(diff_within(budget, self.diff_format, &path, (before, &self.after), view))
     }
 
@@ -178,7 +181,7 @@ impl Change for Replace {
         Ok(Applied {
             fingerprint: Some(fingerprint),
             roll_back: Box::new(move || target.roll_back(made)),
-            settle: None,
+            discard_rollback: None,
             unverified,
             may_have_replaced,
         })
@@ -194,7 +197,7 @@ pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
 /// not take all memory; small ones always are, whatever is beside them.
 pub(crate) fn can_show(bytes: u64, view: &View<'_>) -> bool {
     can_compare(bytes, view)
-        && (bytes < MIN_ADMITTED_BYTES || view.show_bytes(bytes) <= MAX_SET_BYTES)
+        && (bytes < MIN_RESERVED_BYTES || view.show_bytes(bytes) <= MAX_SET_BYTES)
 }
 
 /// The diff of two versions, if both are text and small enough to compare.
@@ -205,7 +208,7 @@ pub(crate) fn diff(
     after: &[u8],
     view: &View<'_>,
 ) -> Option<String> {
-    diff_within(view.output_bytes(), format, path, (before, after), view)
+    diff_within(view.max_output_bytes(), format, path, (before, after), view)
 }
 
 /// The same, in at most about `budget` bytes.
@@ -226,7 +229,7 @@ fn diff_within(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::MAX_EDIT_BYTES;
+    use crate::limits::DEFAULT_MAX_EDIT_BYTES;
     use crate::{CallOptions, Session};
 
     #[test]
@@ -235,7 +238,12 @@ mod tests {
         let session = Session::open([dir.path()]).unwrap();
         let call = CallOptions::default();
         let view = View::new(&session, &call);
-        let shown = [MAX_EDIT_BYTES, MAX_EDIT_BYTES, MAX_EDIT_BYTES, MIN_ADMITTED_BYTES - 1];
+        let shown = [
+            DEFAULT_MAX_EDIT_BYTES,
+            DEFAULT_MAX_EDIT_BYTES,
+            DEFAULT_MAX_EDIT_BYTES,
+            MIN_RESERVED_BYTES - 1,
+        ];
         assert_eq!(shown.map(|bytes| can_show(bytes, &view)), [true, true, false, true]);
     }
 }

@@ -82,7 +82,7 @@ impl Change for ReplaceKind {
             }
         };
         // From now on, the journal restores the old one after a kill.
-        old.settle.take().into_iter().for_each(|settle| settle());
+        old.discard_rollback.take().into_iter().for_each(|discard| discard());
         let (put_back, take_away) = (old.roll_back, new.roll_back);
         Ok(Applied {
             roll_back: Box::new(move || take_away().and_then(|()| put_back())),

@@ -11,7 +11,7 @@ use image::{DynamicImage, ImageFormat, ImageReader, Limits, codecs::jpeg::JpegEn
 use crate::Settings;
 #[cfg(feature = "images")]
 use crate::limits::{MAX_DECODED_BYTES, MAX_DECODED_SIDE};
-use crate::limits::{MAX_IMAGE_BYTES, MAX_IMAGE_SIDE};
+use crate::limits::{MAX_SHOWN_IMAGE_BYTES, MAX_SHOWN_IMAGE_SIDE};
 
 /// An image that a model can read.
 #[derive(Clone, Debug)]
@@ -86,12 +86,12 @@ pub(crate) fn picture(
     let longest = width.max(height);
     let too_wide = shrink.side.is_some_and(|side| longest > side);
     let too_heavy = shrink.bytes.is_some_and(|bytes| data.len() as u64 > bytes);
-    if too_wide || too_heavy || shrink.is_set() && longest > MAX_IMAGE_SIDE {
+    if too_wide || too_heavy || shrink.is_set() && longest > MAX_SHOWN_IMAGE_SIDE {
         return shrunk(mime, &data, (width, height), shrink, keep_going);
     }
-    if longest > MAX_IMAGE_SIDE {
+    if longest > MAX_SHOWN_IMAGE_SIDE {
         return Err(NoPicture::TooLarge(format!(
-            "it has {width} x {height} pixels, and more than {MAX_IMAGE_SIDE} on a side cannot be shown"
+            "it has {width} x {height} pixels, and more than {MAX_SHOWN_IMAGE_SIDE} on a side cannot be shown"
         )));
     }
     Ok(Picture { mime, data, width, height, shrunk_from: None })
@@ -99,8 +99,9 @@ pub(crate) fn picture(
 
 /// The problem with an image of this size, if it is too large.
 pub(crate) fn too_many_bytes(size: u64) -> Option<String> {
-    (size > MAX_IMAGE_BYTES)
-        .then(|| format!("it has {size} bytes, and more than {MAX_IMAGE_BYTES} cannot be shown"))
+    (size > MAX_SHOWN_IMAGE_BYTES).then(|| {
+        format!("it has {size} bytes, and more than {MAX_SHOWN_IMAGE_BYTES} cannot be shown")
+    })
 }
 
 /// Scales an image down to the maximum side, and further until it has few enough bytes.
@@ -129,9 +130,13 @@ fn shrunk(
         image::ImageError::Limits(_) => too_large(),
         _ => NoPicture::Damaged,
     })?;
-    let max_bytes = shrink.bytes.unwrap_or(u64::MAX).min(MAX_IMAGE_BYTES);
-    let mut side =
-        shrink.side.unwrap_or(MAX_IMAGE_SIDE).min(MAX_IMAGE_SIDE).min(width.max(height)).max(1);
+    let max_bytes = shrink.bytes.unwrap_or(u64::MAX).min(MAX_SHOWN_IMAGE_BYTES);
+    let mut side = shrink
+        .side
+        .unwrap_or(MAX_SHOWN_IMAGE_SIDE)
+        .min(MAX_SHOWN_IMAGE_SIDE)
+        .min(width.max(height))
+        .max(1);
     let mut small = picture;
     loop {
         if !keep_going() {

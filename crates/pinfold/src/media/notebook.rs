@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::image::is_picture;
 use crate::Error;
 use crate::limits::{
-    MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, MAX_NOTEBOOK_IMAGES, MAX_NOTEBOOK_OUTPUT_CHARS,
-    MAX_NOTEBOOK_PARTS,
+    MAX_NOTEBOOK_IMAGES, MAX_NOTEBOOK_OUTPUT_CHARS, MAX_NOTEBOOK_PARTS, MAX_SHOWN_IMAGE_BYTES,
+    MAX_SHOWN_IMAGE_SIDE,
 };
 
 /// A notebook, rendered as text.
@@ -198,13 +198,15 @@ impl Notebook {
         if self.images.len() >= MAX_NOTEBOOK_IMAGES {
             return Some("there are too many images");
         }
-        if self.image_bytes + data.len() as u64 > MAX_IMAGE_BYTES {
+        if self.image_bytes + data.len() as u64 > MAX_SHOWN_IMAGE_BYTES {
             return Some("it is too large");
         }
         let Ok(bytes) = STANDARD.decode(data) else { return Some("it is damaged") };
         match imagesize::blob_size(&bytes) {
             Err(_) => Some("it is damaged"),
-            Ok(size) if size.width.max(size.height) > MAX_IMAGE_SIDE => Some("it is too large"),
+            Ok(size) if size.width.max(size.height) > MAX_SHOWN_IMAGE_SIDE => {
+                Some("it is too large")
+            }
             Ok(_) => None,
         }
     }

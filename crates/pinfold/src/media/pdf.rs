@@ -17,10 +17,10 @@ use pinfold_confine::{Deadline, File};
 use pinfold_pdf::{Budget, extract};
 use pinfold_pdf::{ExtractError, Extracted, PdfRequest};
 
-use crate::admission::Admission;
 #[cfg(feature = "pdf")]
 use crate::limits::MAX_PDF_BYTES;
 use crate::limits::{MAX_PDF_BYTES_AT_ONCE, MAX_PDFS_AT_ONCE};
+use crate::memory_budget::MemoryBudget;
 
 /// How often a waiting call checks its deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -57,7 +57,7 @@ fn message(error: ExtractError) -> String {
 const TIMED_OUT: &str = "it takes too long to read";
 
 /// The documents that this process is reading.
-static READING: Admission = Admission::new(MAX_PDFS_AT_ONCE, MAX_PDF_BYTES_AT_ONCE);
+static READING: MemoryBudget = MemoryBudget::new(MAX_PDFS_AT_ONCE, MAX_PDF_BYTES_AT_ONCE);
 
 /// Reads PDFs on a thread of this process.
 ///
@@ -75,12 +75,12 @@ impl PdfReader for ThreadPdfReader {
         request: PdfRequest,
         deadline: &Deadline,
     ) -> Result<Extracted, String> {
-        let admitted = READING.admit(file.meta().len, deadline).ok_or(TIMED_OUT)?;
+        let permit = READING.reserve(file.meta().len, deadline).ok_or(TIMED_OUT)?;
         let (send, receive) = mpsc::channel();
         let thread_deadline = deadline.clone();
         let work = move || {
             // Held until the thread ends, even if the call has ended.
-            let _admitted = admitted;
+            let _permit = permit;
             let extracted = read_content(file).map(|content| {
                 extract(content, request, Budget::default(), &|| !thread_deadline.has_passed())
                     .map_err(message)
@@ -161,7 +161,7 @@ impl PdfReader for ProcessPdfReader {
         request: PdfRequest,
         deadline: &Deadline,
     ) -> Result<Extracted, String> {
-        let _admitted = READING.admit(file.meta().len, deadline).ok_or(TIMED_OUT)?;
+        let _permit = READING.reserve(file.meta().len, deadline).ok_or(TIMED_OUT)?;
         let numbers =
             [request.first, request.last, request.max_bytes].map(|number| number.to_string());
         let child = Command::new(&self.program)

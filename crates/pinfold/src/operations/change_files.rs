@@ -180,18 +180,18 @@ mod tests {
 
     use super::*;
     use crate::Session;
-    use crate::limits::{MAX_EDIT_BYTES, MAX_SET_BYTES};
+    use crate::limits::{DEFAULT_MAX_EDIT_BYTES, MAX_SET_BYTES};
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "a test makes its files")]
     fn files_that_are_too_large_together_are_not_read() {
         let dir = tempfile::tempdir().unwrap();
-        let count = MAX_SET_BYTES / MAX_EDIT_BYTES + 1;
+        let count = MAX_SET_BYTES / DEFAULT_MAX_EDIT_BYTES + 1;
         let names: Vec<String> = (0..count).map(|number| format!("{number}.txt")).collect();
         for name in &names {
             // A sparse file: if it was read, there would be no line `one`.
             let file = std::fs::File::create(dir.path().join(name)).unwrap();
-            file.set_len(MAX_EDIT_BYTES).unwrap();
+            file.set_len(DEFAULT_MAX_EDIT_BYTES).unwrap();
         }
         let session = Session::open([dir.path()]).unwrap();
         let patch = "*** Begin Patch\n*** Update File: a\n@@\n-one\n+two\n*** End Patch";

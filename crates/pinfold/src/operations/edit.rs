@@ -181,9 +181,9 @@ impl Edit {
         }
         let ends = content.matches('\n').count() as u64;
         let last = if content.ends_with('\n') { ends } else { ends + 1 };
-        let (content, utf8, limit) = (content.as_bytes(), Encoding::UTF_8, edit_bytes(view));
+        let (content, utf8, limit) = (content.as_bytes(), Encoding::UTF_8, max_edit_bytes(view));
         let made =
-            replace_in_order(content, utf8, rest, self.matching(view), limit, &in_time(view));
+            replace_in_order(content, utf8, rest, self.matching(view), limit, &keep_going(view));
         let made = made.map_err(|failed| {
             self.refusal(view, &FailedReplacement { number: failed.number + 1, ..failed }, utf8)
         })?;
@@ -208,9 +208,16 @@ impl Edit {
             return Ok((self.create(view)?, matches!(freshness, Freshness::Changed(_))));
         }
         let encoding = encoding_of(&self.path, bytes)?;
-        let limit = edit_bytes(view);
+        let limit = max_edit_bytes(view);
         let replace = |matching| {
-            replace_in_order(bytes, encoding, &self.replacements, matching, limit, &in_time(view))
+            replace_in_order(
+                bytes,
+                encoding,
+                &self.replacements,
+                matching,
+                limit,
+                &keep_going(view),
+            )
         };
         let Freshness::Changed(then) = freshness else {
             let made = replace(self.matching(view));
@@ -265,7 +272,7 @@ impl Edit {
             ReplaceError::Same => Error::NoChange { number },
             ReplaceError::Interrupted => view.timed_out(&path),
             ReplaceError::TooLarge { size } => {
-                Error::TooLarge { path, size: *size, limit: edit_bytes(view) }
+                Error::TooLarge { path, size: *size, limit: max_edit_bytes(view) }
             }
             ReplaceError::Unmappable(missing) => Error::Unmappable {
                 number,
@@ -284,7 +291,7 @@ impl Edit {
         number: usize,
     ) -> Option<String> {
         let Replacement { old, new, .. } = self.replacements.get(number - 1)?;
-        nearest(bytes, encoding, old, new, &in_time(view))
+        nearest(bytes, encoding, old, new, &keep_going(view))
     }
 }
 
@@ -312,7 +319,7 @@ pub(super) fn changed_since_read(
 
 /// Refuses a file that is too large to edit.
 pub(super) fn check_size(view: &View<'_>, path: &RawPath, size: u64) -> Result<(), Error> {
-    match edit_bytes(view) {
+    match max_edit_bytes(view) {
         limit if size > limit => Err(Error::TooLarge { path: path.clone(), size, limit }),
         _ => Ok(()),
     }
@@ -338,11 +345,11 @@ pub(super) fn match_mode(view: &View<'_>, tools: MatchMode) -> MatchMode {
 }
 
 /// The maximum size of a file before and after an edit.
-pub(super) fn edit_bytes(view: &View<'_>) -> u64 {
+pub(super) fn max_edit_bytes(view: &View<'_>) -> u64 {
     view.session().settings().max_edit_bytes
 }
 
 /// Returns a function that checks the deadline.
-pub(super) fn in_time(view: &View<'_>) -> impl Fn() -> bool {
+pub(super) fn keep_going(view: &View<'_>) -> impl Fn() -> bool {
     move || view.check_time().is_ok()
 }

@@ -9,10 +9,10 @@ use pinfold_confine::{
 };
 
 use crate::glob::{PathGlob, Pattern};
-use crate::limits::MAX_GLOB_FILES;
+use crate::limits::DEFAULT_MAX_GLOB_FILES;
 use crate::operations::search::by_path;
 use crate::search::{FileSet, Request, Selection, SetFile};
-use crate::view::WalkOptions;
+use crate::view::{WalkOptions, Walked};
 use crate::{Error, NoChange, Operation, View};
 
 /// Finds files below a directory.
@@ -129,7 +129,7 @@ impl Default for Find {
             ignore_files: IgnoreFiles::USUAL,
             exclude: Vec::new(),
             order: FindOrder::NewestFirst,
-            max_files: MAX_GLOB_FILES,
+            max_files: DEFAULT_MAX_GLOB_FILES,
         }
     }
 }
@@ -241,16 +241,22 @@ impl Operation for Find {
             directories: Vec::new(),
             withheld: 0,
         };
-        let missed = |candidate: &Candidate<'_>| {
+        let counts_withheld = |candidate: &Candidate<'_>| {
             candidate.kind == Kind::Directory
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
         let is_first = deep.is_some() && view.is_first_walk();
         let hidden = self.all || self.hidden;
-        let options = WalkOptions { hidden, ignore_files: self.ignore_files, watch: !is_first };
-        let walked =
-            view.walk_watched(&starts, depth, options, &filter_decision, &missed, new_visitor);
-        let (parts, mut skipped, all_watched) = match walked {
+        let options = WalkOptions {
+            depth,
+            hidden,
+            ignore_files: self.ignore_files,
+            watch: !is_first,
+            filter: &filter_decision,
+            counts_withheld: &counts_withheld,
+        };
+        let walked = view.walk(&starts, options, new_visitor);
+        let Walked { visitors, mut skipped, all_watched } = match walked {
             Err(Error::DirectoryUnreadable { path }) => {
                 return Err(Error::DirectoryUnreadable { path: start.unwrap_or(path) });
             }
@@ -260,13 +266,17 @@ impl Operation for Find {
             view.watch_later(&starts);
         }
         if all_watched && deep.is_some() {
-            view.session().file_sets().note(Request::new(view, &starts, Selection::ByName));
+            view.session().file_sets().record_first_request(Request::new(
+                view,
+                &starts,
+                Selection::ByName,
+            ));
         }
-        skipped.withheld += parts.iter().map(|part| part.withheld).sum::<u64>();
+        skipped.withheld += visitors.iter().map(|visitor| visitor.withheld).sum::<u64>();
         let (mut files, mut directories) = (Vec::new(), Vec::new());
-        for part in parts {
-            files.extend(part.files);
-            directories.extend(part.directories);
+        for visitor in visitors {
+            files.extend(visitor.files);
+            directories.extend(visitor.directories);
         }
         directories.sort_unstable_by(by_path);
         directories.truncate(self.max_files);

@@ -132,7 +132,7 @@ pub(super) fn snippet(view: &View<'_>, text: &[u8], lines: (u64, u64), context: 
         first,
         lines: Some(last.saturating_sub(first).saturating_add(1)),
         style: Style::Numbered,
-        budget: view.output_bytes(),
+        budget: view.max_output_bytes(),
         max_line_chars: view.session().settings().max_line_chars,
         max_line_bytes: None,
         size_hint: text.len() as u64,

@@ -13,7 +13,7 @@ use crate::file_caches::BinaryMarks;
 use crate::glob::Filter;
 use crate::limits::MAX_LIST_ENTRIES;
 use crate::operations::search::by_path;
-use crate::view::WalkOptions;
+use crate::view::{WalkOptions, Walked};
 use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Lists the entries of a directory.
@@ -257,8 +257,6 @@ impl Operation for List {
                 glob.as_ref().map_or(FilterDecision::Default, |glob| glob.name_decision(candidate))
             }
         };
-        let hidden = self.include != Include::Visible;
-        let options = WalkOptions { hidden, ignore_files: self.ignore_files, watch: true };
         let found = AtomicUsize::new(0);
         let new_visitor = || Listing {
             list: self,
@@ -269,18 +267,25 @@ impl Operation for List {
             marks: view.session().binary_marks(),
         };
         let start = [place.clone()];
-        let missed = |candidate: &Candidate<'_>| {
+        let counts_withheld = |candidate: &Candidate<'_>| {
             let included = |glob: &Filter| glob.includes(candidate.below_start(), candidate.kind);
             candidate.kind == Kind::Directory || glob.as_ref().is_none_or(included)
         };
-        let (parts, mut skipped) =
-            match view.walk(&start, self.depth, options, &filter_decision, &missed, new_visitor) {
-                Err(Error::DirectoryUnreadable { .. }) => {
-                    return Err(Error::DirectoryUnreadable { path: self.path.clone() });
-                }
-                other => other?,
-            };
-        let mut entries: Vec<_> = parts.into_iter().flat_map(|part| part.entries).collect();
+        let options = WalkOptions {
+            depth: self.depth,
+            hidden: self.include != Include::Visible,
+            ignore_files: self.ignore_files,
+            counts_withheld: &counts_withheld,
+            ..WalkOptions::new(&filter_decision)
+        };
+        let Walked { visitors, mut skipped, .. } = match view.walk(&start, options, new_visitor) {
+            Err(Error::DirectoryUnreadable { .. }) => {
+                return Err(Error::DirectoryUnreadable { path: self.path.clone() });
+            }
+            other => other?,
+        };
+        let mut entries: Vec<_> =
+            visitors.into_iter().flat_map(|visitor| visitor.entries).collect();
         let later = |kind| self.order == ListOrder::DirectoriesFirst && kind != Kind::Directory;
         entries.sort_unstable_by(|one, other| {
             let kinds = later(one.kind).cmp(&later(other.kind));

@@ -152,8 +152,8 @@ impl Open {
             return Err(too_large(problem));
         }
         let shrink = Shrink::new(view.session().settings());
-        let _answer = view.admit_answer(size)?;
-        let _room = view.admit_file(shrink.memory(size))?;
+        let _answer = view.reserve_answer(size)?;
+        let _permit = view.reserve_file(shrink.memory(size))?;
         let (place, content) = self.whole(view, size)?;
         match picture(mime, content, shrink, &|| view.check_time().is_ok()) {
             Err(NoPicture::TimedOut) => Err(view.timed_out(&self.path())),
@@ -201,9 +201,9 @@ impl Open {
             format!("it has more than {MAX_NOTEBOOK_BYTES} bytes")
         } else {
             // Its images are in the answer.
-            let _answer = view.admit_answer(size)?;
+            let _answer = view.reserve_answer(size)?;
             // The content, its values, the text of each, and all of it.
-            let _room = view.admit_file(4 * size)?;
+            let _permit = view.reserve_file(4 * size)?;
             let content = read_whole(&mut file, size).map_err(|e| file.failure(&self.path(), e))?;
             match notebook(&content) {
                 Ok(notebook) => {
@@ -237,7 +237,7 @@ impl Open {
             let (path, total) = (self.path(), page.total);
             return Err(Error::OutOfRange { path, first: self.read.first, total });
         }
-        Ok(Opened::Notebook(Reading { place, first: self.read.first.max(1), page }, notebook))
+        Ok(Opened::Notebook(Reading { place, first: Some(self.read.first.max(1)), page }, notebook))
     }
 
     fn whole(&self, view: &View<'_>, size: u64) -> Result<(Place, Vec<u8>), Error> {

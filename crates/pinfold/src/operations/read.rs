@@ -69,8 +69,8 @@ pub enum PastEnd {
 pub struct Reading {
     /// The place of the file.
     pub place: Place,
-    /// The number of the first shown line, counting from 1. It is 0 if the lines before it were not counted.
-    pub first: u64,
+    /// The number of the first shown line, counting from 1. `None` if the lines before it were not counted.
+    pub first: Option<u64>,
     /// The lines, and their total number, encoding and line ending.
     pub page: Page,
 }
@@ -84,7 +84,7 @@ impl Read {
             lines: None,
             tail: None,
             style: Style::Raw,
-            budget: limits::MAX_OUTPUT_BYTES,
+            budget: limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES,
             max_line_chars: None,
             binary_as_text: false,
             past_end: PastEnd::Empty,
@@ -141,7 +141,7 @@ impl Operation for Read {
                     read_tail(file, &PageRequest { encoding, ..request })
                 });
                 if let Some(page) = tail? {
-                    return Ok((Reading { place, first: 0, page }, NoChange));
+                    return Ok((Reading { place, first: None, page }, NoChange));
                 }
             }
             // The first pass counts the lines, the second reads the last ones. Neither holds more than a page in
@@ -164,7 +164,7 @@ impl Operation for Read {
         if page.complete {
             file.record_read(&place);
         }
-        Ok((Reading { place, first, page }, NoChange))
+        Ok((Reading { place, first: Some(first), page }, NoChange))
     }
 }
 
@@ -191,7 +191,7 @@ impl Read {
                 file.rewind();
                 let page = read_page(file, &PageRequest { encoding, ..request })?;
                 if page.complete {
-                    line_indexes.learn(place, file.meta(), &page);
+                    line_indexes.insert(place, file.meta(), &page);
                 }
                 Ok(page)
             }

@@ -56,7 +56,7 @@ impl Operation for ReadBytes {
 
     fn plan(&self, view: &View<'_>) -> Result<(FileBytes, NoChange), Error> {
         let (place, mut file) = view.file(&self.path)?;
-        let _answer = view.admit_answer(file.len().min(MAX_READ_BYTES))?;
+        let _answer = view.reserve_answer(file.len().min(MAX_READ_BYTES))?;
         let mut bytes = Vec::new();
         // One more byte shows that a file is larger, even if it is growing.
         let read = file.by_ref().take(MAX_READ_BYTES + 1).read_to_end(&mut bytes);

@@ -37,7 +37,7 @@ impl ReadMany {
     /// Reads files from their beginnings.
     pub fn new<P: Into<RawPath>>(paths: impl IntoIterator<Item = P>) -> Self {
         let paths = paths.into_iter().map(Into::into).collect();
-        let budget = limits::MAX_OUTPUT_BYTES;
+        let budget = limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES;
         Self { paths, budget, max_line_chars: None, binary_as_text: false }
     }
 }

@@ -12,11 +12,11 @@ use pinfold_confine::{
 };
 
 use crate::glob::Filter;
-use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES, MIN_ADMITTED_BYTES};
+use crate::limits::{DEFAULT_MAX_LIBRARY_OUTPUT_BYTES, MAX_KEPT_BYTES, MIN_RESERVED_BYTES};
 use crate::search::{
     BinaryNote, Collected, FileHits, FileSet, FirstPage, Hits, KeepLines, Line, MatchWindow, Named,
-    PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen, WalkSearch, file_type_matcher,
-    page, search_in_order,
+    OrderedSearch, PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen, WalkSearch,
+    file_type_matcher, page,
 };
 use crate::{Error, GlobUsage, NoChange, Operation, RegexMistake, View};
 
@@ -142,7 +142,7 @@ impl Search {
             answer: AnswerWith::Lines { before: 0, after: 0 },
             skip: 0,
             max_results: None,
-            budget: MAX_OUTPUT_BYTES,
+            budget: DEFAULT_MAX_LIBRARY_OUTPUT_BYTES,
             line_cost: |line| line.text.len(),
             max_count_bytes: None,
         }
@@ -188,8 +188,8 @@ impl Operation for Search {
             multiline: self.multiline || self.literal && self.pattern.contains('\n'),
         };
         let cache = view.session().pattern_cache();
-        let wait = |bytes| view.admit_pattern(bytes);
-        let (compiled, pattern_room) = cache.compiled(&search_pattern, &wait)?;
+        let wait = |bytes| view.reserve_pattern(bytes);
+        let (compiled, pattern_permit) = cache.compiled(&search_pattern, &wait)?;
         let exclude = self.exclude.clone().map(|pattern| SearchPattern {
             pattern,
             literal: false,
@@ -197,9 +197,9 @@ impl Operation for Search {
             multiline: false,
         });
         // A search with memory for one pattern does not wait for more.
-        let wait = |bytes| match &pattern_room {
-            None => view.admit_pattern(bytes),
-            Some(_) if bytes < MIN_ADMITTED_BYTES => Ok(None),
+        let wait = |bytes| match &pattern_permit {
+            None => view.reserve_pattern(bytes),
+            Some(_) if bytes < MIN_RESERVED_BYTES => Ok(None),
             Some(_) => Err(Error::BadRegex {
                 pattern: self.exclude.clone().unwrap_or_default(),
                 problem: "it is too large beside the other pattern".into(),
@@ -207,21 +207,21 @@ impl Operation for Search {
             }),
         };
         let exclude = exclude.map(|exclude| cache.compiled(&exclude, &wait)).transpose()?;
-        let (exclude, _exclude_room) = exclude.unzip();
+        let (exclude, _exclude_permit) = exclude.unzip();
         let exclude = exclude.filter(|_| !search_pattern.multiline);
         let filter =
             self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
         let types = self.file_type.as_ref().map(|name| file_type_matcher(name)).transpose()?;
-        let (deadline, room) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
+        let (deadline, bytes_left) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
         let scan = Scan {
-            search_pattern: &compiled,
+            pattern: &compiled,
             exclude: exclude.as_deref(),
             max_matches: self.max_per_file,
             multiline: search_pattern.multiline,
             mode: self.scan_mode(),
             max_line_chars: view.session().settings().max_line_chars,
             deadline: &deadline,
-            keep: KeepLines::All(&room),
+            keep: KeepLines::All(&bytes_left),
         };
         let mut named = Named::No;
         let AllHits { mut hits, searched, skipped, counted_all } = match self.named_file(view)? {
@@ -326,7 +326,9 @@ impl Search {
             .filter(|_| view.session().settings().index != IndexMode::Off);
         let memo = index.map(|_| view.session().result_memo().query(scan));
         let end = self.max_results.map_or(u64::MAX, |most| self.skip.saturating_add(most));
-        let stop_when = StopWhen { end, max_count_bytes: self.max_count_bytes };
+        // The largest number is the user's way to say "no limit".
+        let max_count_bytes = self.max_count_bytes.filter(|most| *most < u64::MAX);
+        let stop_when = StopWhen { end, max_count_bytes };
         let by_path = self.answer != AnswerWith::Files;
         // A tree that is cached is walked fast, and later searches open only some of the files.
         let search = view.is_first_walk().then(|| WalkSearch::new(scan, stop_when, by_path));
@@ -342,9 +344,8 @@ impl Search {
                 return Ok(AllHits { hits, searched, skipped, counted_all: false });
             }
         };
-        let running = index.map(|index| index.running());
-        let possible =
-            index.and_then(|index| index.candidates(&set, scan.search_pattern, scan.multiline));
+        let running = index.map(|index| index.begin_search());
+        let possible = index.and_then(|index| index.candidates(&set, scan.pattern, scan.multiline));
         let mut order = possible.unwrap_or_else(|| (0..set.files.len() as u32).collect());
         if self.answer == AnswerWith::Files {
             // The files of a set are sorted by path, and a stable sort keeps that order.
@@ -353,12 +354,20 @@ impl Search {
         }
         let progress = &view.call().progress;
         let contents = index.map(|index| &index.contents);
-        let found =
-            search_in_order(scan, &set, &order, stop_when, memo, contents, &walked, progress);
-        let found = found.map_err(|error| view.path_error(&RawPath::from("."), error))?;
+        let search = OrderedSearch {
+            scan,
+            set: &set,
+            order: &order,
+            stop_when,
+            memo,
+            contents,
+            walked: &walked,
+            progress,
+        };
+        let found = search.run().map_err(|error| view.path_error(&RawPath::from("."), error))?;
         drop(running);
         if let Some(index) = index {
-            index.learn(&set, view.session().settings().max_index_bytes);
+            index.record_search(&set, view.session().settings().max_index_bytes);
         }
         let mut skipped = set.skipped;
         skipped.unreadable += found.skipped.unreadable;

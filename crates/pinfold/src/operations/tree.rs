@@ -10,6 +10,7 @@ use pinfold_confine::{
 use crate::glob::PathGlob;
 use crate::limits::MAX_LIST_ENTRIES;
 use crate::operations::search::by_path;
+use crate::view::WalkOptions;
 use crate::{Error, NoChange, Operation, View};
 
 /// Lists a directory and all that is below it, hidden and ignored entries too.
@@ -176,7 +177,8 @@ impl Tree {
         };
         let starts: Vec<_> = batch.iter().map(|(place, _)| place.clone()).collect();
         let new_visitor = || Found(Vec::new());
-        let walked = match view.walk(&starts, 1, true, &filter_decision, &|_| true, new_visitor) {
+        let options = WalkOptions { depth: 1, hidden: true, ..WalkOptions::new(&filter_decision) };
+        let walked = match view.walk(&starts, options, new_visitor) {
             Err(Error::DirectoryUnreadable { .. }) if depth == 1 => {
                 return Err(Error::DirectoryUnreadable { path: self.path.clone() });
             }
@@ -187,9 +189,8 @@ impl Tree {
             }
             walked => walked?,
         };
-        let (parts, skipped) = walked;
-        tree.skipped.add(&skipped);
-        let mut found: Vec<_> = parts.into_iter().flat_map(|part| part.0).collect();
+        tree.skipped.add(&walked.skipped);
+        let mut found: Vec<_> = walked.visitors.into_iter().flat_map(|found| found.0).collect();
         found.sort_unstable_by(|one, other| by_path(&one.place, &other.place));
         let mut found = found.into_iter().peekable();
         for (directory, index) in batch {

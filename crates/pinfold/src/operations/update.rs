@@ -4,7 +4,7 @@ use pinfold_confine::{Kind, Place, RawPath, Removal};
 use pinfold_text::patch::{Chunk, PatchedText, PlaceError, PlaceProblem, apply_chunks};
 use pinfold_text::{Encoding, MatchKind, MatchMode, nearest};
 
-use super::edit::{check_size, edit_bytes, encoding_of, in_time, match_mode};
+use super::edit::{check_size, encoding_of, keep_going, match_mode, max_edit_bytes};
 use super::r#move;
 use crate::change::{Remove, Replace};
 use crate::media::{check_notebook, has_notebook_name};
@@ -190,8 +190,8 @@ impl Update {
     /// The content with the chunks applied.
     fn patched(&self, view: &View<'_>, before: &[u8]) -> Result<PatchedText, Error> {
         let encoding = encoding_of(&self.path, before)?;
-        let (mode, limit) = (match_mode(view, self.matching), edit_bytes(view));
-        let patched = apply_chunks(before, encoding, &self.chunks, mode, limit, &in_time(view));
+        let (mode, limit) = (match_mode(view, self.matching), max_edit_bytes(view));
+        let patched = apply_chunks(before, encoding, &self.chunks, mode, limit, &keep_going(view));
         let patched = patched.map_err(|error| self.refusal(view, before, encoding, error))?;
         if has_notebook_name(&self.path) {
             check_notebook(&self.path, before, &patched.bytes)?;
@@ -208,7 +208,7 @@ impl Update {
     ) -> Error {
         let path = self.path.clone();
         let number = (self.chunks.len() > 1).then_some(chunk);
-        let near = |old: &str, new: &str| nearest(bytes, encoding, old, new, &in_time(view));
+        let near = |old: &str, new: &str| nearest(bytes, encoding, old, new, &keep_going(view));
         match problem {
             PlaceProblem::NoHeader { header } => {
                 let nearest = near(&header, "");
@@ -235,7 +235,7 @@ impl Update {
                 Error::ManyMatches { path, number, count, or_more: false, lines, match_kind }
             }
             PlaceProblem::TooLarge { size } => {
-                Error::TooLarge { path, size, limit: edit_bytes(view) }
+                Error::TooLarge { path, size, limit: max_edit_bytes(view) }
             }
             PlaceProblem::Unmappable(missing) => Error::Unmappable {
                 number,

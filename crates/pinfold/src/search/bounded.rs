@@ -5,7 +5,7 @@
 //! fed to a lazy DFA byte by byte (`stepped.rs`), which checks the deadline in between. Both find the same matches as
 //! the engine.
 //!
-//! If the pattern has a twin for ASCII text (`ascii_twin.rs`), text with other lines is searched line by line, too
+//! If the pattern has a matcher for ASCII text (`ascii_regex.rs`), text with other lines is searched line by line, too
 //! (`bounded/mixed_text.rs`).
 
 mod mixed_text;
@@ -20,15 +20,15 @@ use regex_automata::hybrid::regex;
 
 use super::stepped::{Stepped, Steps, check};
 use crate::limits::{MAX_CALL_STEPS, MAX_LINE_STEPS, MAX_UNSTOPPABLE_STEPS};
-use crate::search::Compiled;
+use crate::search::CompiledPattern;
 
 /// The matcher of one thread. It checks the deadline.
 pub(super) struct BoundedMatcher<'m> {
-    compiled: &'m Compiled,
+    compiled: &'m CompiledPattern,
     /// This thread's clones, since threads cannot share the cache of a regex.
     matcher: OnceCell<RegexMatcher>,
-    ascii_twin: Option<RegexMatcher>,
-    text: Cell<Text>,
+    ascii_matcher: Option<RegexMatcher>,
+    text: Cell<TextKind>,
     /// The distance of the next non-ASCII byte from the end of the text, if it is known.
     next_non_ascii: Cell<usize>,
     /// How many bytes at the end of the text are known to be ASCII.
@@ -49,22 +49,22 @@ pub(super) struct BoundedMatcher<'m> {
 
 /// The kind of the searched text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Text {
+pub(super) enum TextKind {
     /// All of it is ASCII.
     Ascii,
     /// Some of it is not ASCII. It is searched as a whole, by lines.
-    Lines,
+    Mixed,
     /// Nothing is known about it.
-    Any,
+    Unknown,
 }
 
 impl<'m> BoundedMatcher<'m> {
-    pub(super) fn new(compiled: &'m Compiled, deadline: &'m Deadline) -> Self {
+    pub(super) fn new(compiled: &'m CompiledPattern, deadline: &'m Deadline) -> Self {
         Self {
             compiled,
             matcher: OnceCell::new(),
-            ascii_twin: compiled.ascii_twin().cloned(),
-            text: Cell::new(Text::Lines),
+            ascii_matcher: compiled.ascii_matcher().cloned(),
+            text: Cell::new(TextKind::Mixed),
             next_non_ascii: Cell::new(0),
             ascii_tail: Cell::new(0),
             any_line: false,
@@ -78,7 +78,7 @@ impl<'m> BoundedMatcher<'m> {
     }
 
     /// A matcher for single lines that does not match the lines which `exclude` matches.
-    pub(super) fn excluding(self, exclude: Option<&'m Compiled>) -> Self {
+    pub(super) fn excluding(self, exclude: Option<&'m CompiledPattern>) -> Self {
         let exclude = exclude.map(|exclude| Box::new(Self::new(exclude, self.deadline)));
         Self { exclude, ..self }
     }
@@ -89,12 +89,12 @@ impl<'m> BoundedMatcher<'m> {
     }
 
     /// Whether the matcher needs to know if a text is ASCII.
-    pub(super) fn has_twin(&self) -> bool {
-        self.ascii_twin.is_some()
+    pub(super) fn has_ascii_matcher(&self) -> bool {
+        self.ascii_matcher.is_some()
     }
 
     /// Sets the kind of the text that is searched next.
-    pub(super) fn set_text(&self, text: Text) {
+    pub(super) fn set_text(&self, text: TextKind) {
         self.text.set(text);
         self.next_non_ascii.set(0);
         self.ascii_tail.set(0);
@@ -108,15 +108,15 @@ impl<'m> BoundedMatcher<'m> {
 
     /// The matcher for ASCII text.
     fn for_ascii(&self) -> &RegexMatcher {
-        self.ascii_twin.as_ref().unwrap_or_else(|| self.matcher())
+        self.ascii_matcher.as_ref().unwrap_or_else(|| self.matcher())
     }
 
     /// The matcher for a text.
     fn matcher_for(&self, text: &[u8]) -> &RegexMatcher {
         let is_ascii = match self.text.get() {
-            Text::Ascii => true,
-            Text::Any => false,
-            Text::Lines => self.has_twin() && text.is_ascii(),
+            TextKind::Ascii => true,
+            TextKind::Unknown => false,
+            TextKind::Mixed => self.has_ascii_matcher() && text.is_ascii(),
         };
         if is_ascii { self.for_ascii() } else { self.matcher() }
     }
@@ -139,7 +139,7 @@ impl<'m> BoundedMatcher<'m> {
             let found = matcher.find_candidate_line(text)?;
             return Ok(found.map(|found| self.unconfirmed(found, 0)));
         }
-        let max = usize::try_from(self.max_call_steps / self.compiled.weight.max(1) as u64);
+        let max = usize::try_from(self.max_call_steps / self.compiled.nfa_states.max(1) as u64);
         let max = max.unwrap_or(usize::MAX).max(1);
         let mut start = 0;
         while start < text.len() {
@@ -161,7 +161,7 @@ impl<'m> BoundedMatcher<'m> {
     }
 
     fn steps(&self, len: usize) -> u64 {
-        (len as u64).saturating_mul(self.compiled.weight as u64)
+        (len as u64).saturating_mul(self.compiled.nfa_states as u64)
     }
 
     /// The first match that starts at `at` or later. If `earliest` is set, only the end of the shortest match is
@@ -181,7 +181,8 @@ impl<'m> BoundedMatcher<'m> {
         if let Some(regex) = self.compiled.lazy_regex() {
             let mut cache = self.cache.borrow_mut();
             let (ends, starts) = cache.get_or_insert_with(|| regex.create_cache()).as_parts_mut();
-            let steps = Steps { text, deadline: self.deadline, weight: self.compiled.weight };
+            let steps =
+                Steps { text, deadline: self.deadline, nfa_states: self.compiled.nfa_states };
             match steps.end_of_match(regex.forward(), ends, at, earliest)? {
                 Stepped::Found(None) => return Ok(None),
                 Stepped::Found(Some(end)) if earliest => return Ok(Some(Match::zero(end))),
@@ -238,9 +239,9 @@ impl Matcher for &BoundedMatcher<'_> {
 
     fn find_candidate_line(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
         match self.text.get() {
-            Text::Ascii => self.candidate(self.for_ascii(), text),
-            Text::Lines if self.has_twin() => self.candidate_by_lines(text),
-            Text::Lines | Text::Any => self.candidate(self.matcher(), text),
+            TextKind::Ascii => self.candidate(self.for_ascii(), text),
+            TextKind::Mixed if self.has_ascii_matcher() => self.candidate_by_lines(text),
+            TextKind::Mixed | TextKind::Unknown => self.candidate(self.matcher(), text),
         }
     }
 }

@@ -15,26 +15,26 @@ use crate::search::memo::VersionHasher;
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) bytes: Box<[u8]>,
-    pub(crate) traits: Traits,
+    pub(crate) properties: TextProperties,
 }
 
 /// The properties that decide how a text is searched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Traits {
+pub(crate) struct TextProperties {
     pub(crate) is_ascii: bool,
     /// Whether it has a NUL byte or a byte order mark. If so, results depend on how it is read.
-    pub(crate) is_odd: bool,
+    pub(crate) has_nul_or_bom: bool,
 }
 
-impl Traits {
+impl TextProperties {
     pub(crate) fn of(text: &[u8]) -> Self {
         Self { is_ascii: text.is_ascii(), ..Self::of_unknown(text) }
     }
 
     /// The same for a text that need not be checked for ASCII.
     pub(crate) fn of_unknown(text: &[u8]) -> Self {
-        let is_odd = has_byte_order_mark(text) || memchr::memchr(0, text).is_some();
-        Self { is_ascii: false, is_odd }
+        let has_nul_or_bom = has_byte_order_mark(text) || memchr::memchr(0, text).is_some();
+        Self { is_ascii: false, has_nul_or_bom }
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
 
     fn content(len: usize) -> Content {
         let bytes = vec![b'x'; len].into_boxed_slice();
-        Content { traits: Traits::of(&bytes), bytes }
+        Content { properties: TextProperties::of(&bytes), bytes }
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn traits_tell_how_a_text_is_searched() {
-        for (text, is_ascii, is_odd) in [
+        for (text, is_ascii, has_nul_or_bom) in [
             (&b"plain"[..], true, false),
             ("\u{e9}".as_bytes(), false, false),
             (b"a\0b", true, true),
@@ -204,7 +204,11 @@ mod tests {
             (b"\xFF\xFEa", false, true),
             (b"", true, false),
         ] {
-            assert_eq!(Traits::of(text), Traits { is_ascii, is_odd }, "{text:?}");
+            assert_eq!(
+                TextProperties::of(text),
+                TextProperties { is_ascii, has_nul_or_bom },
+                "{text:?}"
+            );
         }
     }
 }

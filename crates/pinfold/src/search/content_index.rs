@@ -16,7 +16,7 @@ use pinfold_index::{Segment, SegmentBuilder, TextId};
 use crate::limits::{
     MAX_INDEX_BYTES, MAX_INDEXED_FILE_BYTES, MIN_INDEXED_BYTES, MIN_REINDEXED_BYTES,
 };
-use crate::search::Compiled;
+use crate::search::CompiledPattern;
 use crate::search::content_cache::ContentCache;
 use crate::search::coverage::{Coverage, NO_FILE};
 use crate::search::file_set::{FileSet, SetFile};
@@ -79,9 +79,9 @@ pub struct IndexSummary {
 }
 
 /// A running search. The index is not built meanwhile.
-pub(crate) struct Running<'i>(&'i ContentIndex);
+pub(crate) struct RunningSearch<'i>(&'i ContentIndex);
 
-impl Drop for Running<'_> {
+impl Drop for RunningSearch<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
@@ -93,13 +93,13 @@ impl ContentIndex {
     }
 
     /// Whether a search is running.
-    pub(super) fn is_searched(&self) -> bool {
+    pub(super) fn has_running_search(&self) -> bool {
         self.running.load(Ordering::Relaxed) > 0
     }
 
-    pub(crate) fn running(&self) -> Running<'_> {
+    pub(crate) fn begin_search(&self) -> RunningSearch<'_> {
         self.running.fetch_add(1, Ordering::Relaxed);
-        Running(self)
+        RunningSearch(self)
     }
 
     pub(crate) fn summary(&self) -> IndexSummary {
@@ -116,7 +116,7 @@ impl ContentIndex {
     pub(crate) fn candidates(
         &self,
         set: &FileSet,
-        pattern: &Compiled,
+        pattern: &CompiledPattern,
         spans_lines: bool,
     ) -> Option<Vec<u32>> {
         let query = pattern.query();
@@ -166,7 +166,7 @@ impl ContentIndex {
 
     /// Records that a set was searched. From the second search on, contents are cached, and the files are indexed if
     /// it is worth it.
-    pub(crate) fn learn(self: &Arc<Self>, set: &FileSet, max_bytes: Option<u64>) {
+    pub(crate) fn record_search(self: &Arc<Self>, set: &FileSet, max_bytes: Option<u64>) {
         let mut state = self.lock();
         state.searches += 1;
         if state.is_building || state.searches < 2 {

@@ -21,7 +21,7 @@ use crate::search::memo::QueryMemo;
 use crate::search::name_table::NameTable;
 use crate::search::set_changes::SetChanges;
 use crate::search::set_walk::{
-    DirectoryKey, FilterBy, LeftOutCount, Part, PartFile, start_len, walk,
+    DirectoryKey, FilterBy, FoundFile, LeftOutCount, ThreadFiles, start_len, walk,
 };
 use crate::search::walk_search::{FirstPage, WalkResults, WalkSearch};
 use crate::{Error, View};
@@ -109,7 +109,7 @@ impl Request {
 pub(crate) struct FileSetCache {
     kept: Mutex<Vec<Kept>>,
     /// Requests that were made once, in watched trees.
-    noted: Mutex<Vec<Request>>,
+    requested_once: Mutex<Vec<Request>>,
 }
 
 #[derive(Debug)]
@@ -154,18 +154,18 @@ impl FileSetCache {
     }
 
     /// Notes that a request was made in a watched tree. From the second time on, a set is worth its cost.
-    pub(crate) fn note(&self, request: Request) {
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        if !noted.contains(&request) {
-            if noted.len() >= MAX_KEPT {
-                noted.remove(0);
+    pub(crate) fn record_first_request(&self, request: Request) {
+        let mut requested_once = self.requested_once.lock().unwrap_or_else(PoisonError::into_inner);
+        if !requested_once.contains(&request) {
+            if requested_once.len() >= MAX_KEPT {
+                requested_once.remove(0);
             }
-            noted.push(request);
+            requested_once.push(request);
         }
     }
 
-    fn is_noted(&self, request: &Request) -> bool {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).contains(request)
+    fn was_requested(&self, request: &Request) -> bool {
+        self.requested_once.lock().unwrap_or_else(PoisonError::into_inner).contains(request)
     }
 }
 
@@ -201,7 +201,7 @@ impl FileSet {
     /// them now.
     pub(crate) fn by_name(view: &View<'_>, starts: &[Place]) -> Result<Option<Arc<Self>>, Error> {
         let request = Request::new(view, starts, Selection::ByName);
-        if !view.session().file_sets().is_noted(&request) || !caches_sets(view) {
+        if !view.session().file_sets().was_requested(&request) || !caches_sets(view) {
             return Ok(None);
         }
         let stamps = view.session().workspace().tree_stamps(starts);
@@ -241,19 +241,19 @@ impl FileSet {
         view: &View<'_>,
         request: Request,
         stamps: Option<Vec<TreeStamp>>,
-        part: Part,
+        part: ThreadFiles,
         skipped: Skipped,
         all_watched: bool,
     ) -> Arc<Self> {
         let by_name = request.selection == Selection::ByName;
         let starts = &request.starts;
-        let Part { files, links, names, withheld, left_out_counts, .. } = part;
+        let ThreadFiles { files, links, names, withheld, left_out_counts, .. } = part;
         let names = Some(names).filter(|names| names.len() < MAX_LEFT_OUT_NAMES);
         let left_out = LeftOutEntries { names, withheld };
         let left_out_counts = Arc::new(left_out_counts.into_iter().collect());
         let names = by_name.then(|| {
             let mut table = NameTable::default();
-            for PartFile { file, .. } in &files {
+            for FoundFile { file, .. } in &files {
                 let path = file.file.place().path;
                 table.push(&path.as_bytes()[start_len(starts, file.file.root())..]);
             }

@@ -9,7 +9,7 @@ use pinfold_confine::{FileOpener, lower_priority};
 use pinfold_index::SegmentBuilder;
 
 use crate::limits::{MAX_KEPT_FILE_BYTES, MAX_KEPT_TEXT_BYTES};
-use crate::search::content_cache::{Content, Traits, has_byte_order_mark};
+use crate::search::content_cache::{Content, TextProperties, has_byte_order_mark};
 use crate::search::content_index::{AddedText, ContentIndex, IndexedText};
 use crate::search::file_set::SetFile;
 use crate::search::scan::fill;
@@ -57,7 +57,7 @@ impl Build<'_> {
         while let Some(batch) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < batches)
         {
             for file in self.files.chunks(BATCH).nth(batch).unwrap_or_default() {
-                while self.index.is_searched() {
+                while self.index.has_running_search() {
                     thread::sleep(Duration::from_millis(1));
                 }
                 // The index is no longer used.
@@ -98,9 +98,9 @@ impl Build<'_> {
         let is_marked = has_byte_order_mark(bytes);
         let nul = memchr::memchr(0, bytes);
         if self.bytes <= MAX_KEPT_TEXT_BYTES && file.len <= MAX_KEPT_FILE_BYTES {
-            let is_odd = is_marked || nul.is_some();
-            let traits = Traits { is_ascii: bytes.is_ascii(), is_odd };
-            self.index.contents.put(file, Content { bytes: bytes.into(), traits });
+            let has_nul_or_bom = is_marked || nul.is_some();
+            let properties = TextProperties { is_ascii: bytes.is_ascii(), has_nul_or_bom };
+            self.index.contents.put(file, Content { bytes: bytes.into(), properties });
         }
         if is_marked {
             return None;

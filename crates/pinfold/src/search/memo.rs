@@ -79,8 +79,8 @@ impl ResultMemo {
     /// The results of a query. The least recently used query is evicted.
     pub(crate) fn query(&self, scan: &Scan<'_>) -> Arc<QueryMemo> {
         let query = Query {
-            search_pattern: scan.search_pattern.search_pattern().clone(),
-            exclude: scan.exclude.map(|exclude| exclude.search_pattern().clone()),
+            search_pattern: scan.pattern.source().clone(),
+            exclude: scan.exclude.map(|exclude| exclude.source().clone()),
             max_matches: scan.max_matches,
             mode: scan.mode,
             max_line_chars: scan.max_line_chars,

@@ -13,7 +13,7 @@ use pinfold_confine::{Error as ConfineError, FileOpener, Skipped};
 use crate::Progress;
 use crate::limits::MAX_KEPT_FILE_BYTES;
 use crate::search::content_cache::ContentCache;
-use crate::search::file_set::{FileSet, SetFile};
+use crate::search::file_set::FileSet;
 use crate::search::memo::QueryMemo;
 use crate::search::walk_search::WalkResults;
 use crate::search::{FileHits, Hits, KeepLines, Named, Scan, ScanMode, Scanner};
@@ -57,20 +57,26 @@ struct Batch {
     failed: u64,
 }
 
-/// The state that the threads share.
-struct Shared<'s> {
-    scan: &'s Scan<'s>,
-    files: &'s [SetFile],
+/// A search of files of a set, in a given order.
+#[derive(Clone, Copy)]
+pub(crate) struct OrderedSearch<'s> {
+    pub(crate) scan: &'s Scan<'s>,
+    pub(crate) set: &'s FileSet,
     /// The numbers of the files to search, in order.
-    order: &'s [u32],
-    stop_when: StopWhen,
-    memo: Option<&'s QueryMemo>,
-    contents: Option<&'s ContentCache>,
+    pub(crate) order: &'s [u32],
+    pub(crate) stop_when: StopWhen,
+    pub(crate) memo: Option<&'s QueryMemo>,
+    pub(crate) contents: Option<&'s ContentCache>,
     /// The results of files that were already searched.
-    walked: &'s WalkResults,
-    /// The largest file that is cached.
-    max_kept: u64,
-    progress: &'s Progress,
+    pub(crate) walked: &'s WalkResults,
+    pub(crate) progress: &'s Progress,
+}
+
+/// The state that the threads of a search share.
+struct Shared<'s> {
+    search: OrderedSearch<'s>,
+    /// The largest file whose content is cached; `None` if none is.
+    max_kept: Option<u64>,
     next: AtomicUsize,
     stop: AtomicBool,
     state: Mutex<State>,
@@ -87,71 +93,56 @@ struct State {
     failure: Option<ConfineError>,
 }
 
-/// Searches files of a set in the given order.
-#[allow(clippy::too_many_arguments, reason = "each is another part of the session")]
-pub(crate) fn search_in_order(
-    scan: &Scan<'_>,
-    set: &FileSet,
-    order: &[u32],
-    stop_when: StopWhen,
-    memo: Option<&QueryMemo>,
-    contents: Option<&ContentCache>,
-    walked: &WalkResults,
-    progress: &Progress,
-) -> Result<Results, ConfineError> {
-    let total: u64 = order.iter().map(|number| set.files[*number as usize].len).sum();
-    // Caching a larger search would evict what other searches use.
-    let keeps = contents.is_some_and(|contents| total <= contents.max_bytes() as u64);
-    let max_kept = if keeps { MAX_KEPT_FILE_BYTES } else { 0 };
-    let mut batches = Vec::new();
-    batches.resize_with(order.len().div_ceil(BATCH), Batch::default);
-    let shared = Shared {
-        scan,
-        files: &set.files,
-        order,
-        stop_when,
-        memo,
-        contents,
-        walked,
-        max_kept,
-        progress,
-        next: AtomicUsize::new(0),
-        stop: AtomicBool::new(false),
-        state: Mutex::new(State { batches, ..State::default() }),
-    };
-    let threads = if total < MIN_SHARED_BYTES {
-        1
-    } else {
-        thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
-    };
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            // If the system cannot start a thread, fewer threads do the work.
-            let _ = thread::Builder::new().spawn_scoped(scope, || shared.run(total));
+impl OrderedSearch<'_> {
+    /// Searches the files.
+    pub(crate) fn run(self) -> Result<Results, ConfineError> {
+        let Self { scan, set, order, stop_when, memo, contents, .. } = self;
+        let total: u64 = order.iter().map(|number| set.files[*number as usize].len).sum();
+        // Caching a larger search would evict what other searches use.
+        let keeps = contents.is_some_and(|contents| total <= contents.max_bytes() as u64);
+        let mut batches = Vec::new();
+        batches.resize_with(order.len().div_ceil(BATCH), Batch::default);
+        let shared = Shared {
+            search: self,
+            max_kept: keeps.then_some(MAX_KEPT_FILE_BYTES),
+            next: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            state: Mutex::new(State { batches, ..State::default() }),
+        };
+        let threads = if total < MIN_SHARED_BYTES {
+            1
+        } else {
+            thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                // If the system cannot start a thread, fewer threads do the work.
+                let _ = thread::Builder::new().spawn_scoped(scope, || shared.run(total));
+            }
+            shared.run(total);
+        });
+        if let Some(memo) = memo {
+            memo.forget_outdated(set.files.iter().map(|file| file.version));
         }
-        shared.run(total);
-    });
-    if let Some(memo) = memo {
-        memo.forget_outdated(set.files.iter().map(|file| file.version));
-    }
-    let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match state.failure {
-        Some(error) => Err(error),
-        None => Ok(collected(scan.mode, state.batches, stop_when, shared.stop.into_inner())),
+        let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match state.failure {
+            Some(error) => Err(error),
+            None => Ok(collected(scan.mode, state.batches, stop_when, shared.stop.into_inner())),
+        }
     }
 }
 
 impl Shared<'_> {
     fn run(&self, total: u64) {
-        let mut scanner = Scanner::new(self.scan);
+        let mut scanner = Scanner::new(self.search.scan);
         let mut opener = FileOpener::default();
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let first = number * BATCH;
-            if first >= self.order.len() || self.stop.load(Ordering::Relaxed) {
+            if first >= self.search.order.len() || self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            let files = first..self.order.len().min(first + BATCH);
+            let files = first..self.search.order.len().min(first + BATCH);
             match self.search(files, &mut scanner, &mut opener) {
                 Ok(batch) => self.finish(number, batch, total),
                 Err(error) => {
@@ -171,18 +162,19 @@ impl Shared<'_> {
         opener: &mut FileOpener,
     ) -> Result<Batch, ConfineError> {
         let mut batch = Batch { is_done: true, ..Batch::default() };
-        let numbers = &self.order[files];
-        let files = numbers.iter().map(|number| &self.files[*number as usize]);
+        let numbers = &self.search.order[files];
+        let files = numbers.iter().map(|number| &self.search.set.files[*number as usize]);
         let versions = || files.clone().map(|file| file.version);
-        let known = self.memo.map(|memo| memo.get(versions())).unwrap_or_default();
-        let contents = self.contents.map(|contents| contents.get(versions())).unwrap_or_default();
+        let known = self.search.memo.map(|memo| memo.get(versions())).unwrap_or_default();
+        let contents =
+            self.search.contents.map(|contents| contents.get(versions())).unwrap_or_default();
         let (mut known, mut contents) = (known.into_iter(), contents.into_iter());
         let mut searched = Vec::new();
         for (file, number) in files.zip(numbers) {
-            if self.scan.deadline.has_passed() {
+            if self.search.scan.deadline.has_passed() {
                 return Err(ConfineError::TimedOut);
             }
-            self.progress.count_entry();
+            self.search.progress.count_entry();
             let mut hit = |hits, modified| {
                 batch.hits.push((FileHits { place: file.file.place(), hits }, modified));
             };
@@ -193,22 +185,23 @@ impl Shared<'_> {
                 }
                 continue;
             }
-            let found = if let Some((hits, modified)) = self.walked.get(*number, file.version) {
-                Ok((hits, modified.unwrap_or(file.modified)))
-            } else if let Some(content) = content {
-                scanner.search_content(&content).map(|hits| (hits, file.modified))
-            } else {
-                opener.open(&file.file).and_then(|mut opened| {
-                    let kept = scanner.search_keeping(&mut opened, Named::No, self.max_kept)?;
-                    if let (Some(contents), Some(content)) = (self.contents, kept.1) {
-                        contents.put(file, content);
-                    }
-                    Ok((kept.0, opened.meta().modified))
-                })
-            };
+            let found =
+                if let Some((hits, modified)) = self.search.walked.get(*number, file.version) {
+                    Ok((hits, modified.unwrap_or(file.modified)))
+                } else if let Some(content) = content {
+                    scanner.search_content(&content).map(|hits| (hits, file.modified))
+                } else {
+                    opener.open(&file.file).and_then(|mut opened| {
+                        let kept = scanner.search_keeping(&mut opened, Named::No, self.max_kept)?;
+                        if let (Some(contents), Some(content)) = (self.search.contents, kept.1) {
+                            contents.put(file, content);
+                        }
+                        Ok((kept.0, opened.meta().modified))
+                    })
+                };
             match found {
                 Ok((hits, modified)) => {
-                    if self.memo.is_some() {
+                    if self.search.memo.is_some() {
                         searched.push((file.version, hits.clone()));
                     }
                     if hits.count > 0 {
@@ -229,7 +222,7 @@ impl Shared<'_> {
             }
             batch.failed += 1;
         }
-        if let Some(memo) = self.memo {
+        if let Some(memo) = self.search.memo {
             memo.put(searched.iter().map(|(version, hits)| (*version, hits)));
         }
         Ok(batch)
@@ -241,23 +234,24 @@ impl Shared<'_> {
         state.batches[number] = batch;
         while state.batches.get(state.done).is_some_and(|batch| batch.is_done) {
             let first = state.done * BATCH;
-            let files = &self.order[first..self.order.len().min(first + BATCH)];
-            state.bytes += files.iter().map(|number| self.files[*number as usize].len).sum::<u64>();
+            let files = &self.search.order[first..self.search.order.len().min(first + BATCH)];
+            state.bytes +=
+                files.iter().map(|number| self.search.set.files[*number as usize].len).sum::<u64>();
             state.rows += state.batches[state.done]
                 .hits
                 .iter()
-                .map(|(hit, _)| rows_of(self.scan.mode, &hit.hits))
+                .map(|(hit, _)| rows_of(self.search.scan.mode, &hit.hits))
                 .sum::<u64>();
             state.done += 1;
-            if let KeepLines::All(room) = self.scan.keep
-                && state.rows >= self.stop_when.end
+            if let KeepLines::All(bytes_left) = self.search.scan.keep
+                && state.rows >= self.search.stop_when.end
             {
                 // The page is full, so later matches are only counted.
-                room.store(0, Ordering::Relaxed);
+                bytes_left.store(0, Ordering::Relaxed);
             }
             let rest = total.saturating_sub(state.bytes);
-            if state.rows > self.stop_when.end
-                && self.stop_when.max_count_bytes.is_some_and(|most| rest > most)
+            if state.rows > self.search.stop_when.end
+                && self.search.stop_when.max_count_bytes.is_some_and(|most| rest > most)
             {
                 self.stop.store(true, Ordering::Relaxed);
                 return;

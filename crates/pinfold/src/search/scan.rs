@@ -13,11 +13,11 @@ use std::sync::atomic::AtomicUsize;
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use pinfold_confine::{Deadline, Error as ConfineError, File};
 
-use crate::admission::{Late, admit_file};
 use crate::limits::{MAX_SEARCH_HEAP_BYTES, MAX_WHOLE_FILE_BYTES, MAX_WHOLE_NAMED_FILE_BYTES};
-use crate::search::Compiled;
-use crate::search::bounded::{BoundedMatcher, Text};
-use crate::search::content_cache::{Content, Traits};
+use crate::memory_budget::{DeadlinePassed, reserve_file};
+use crate::search::CompiledPattern;
+use crate::search::bounded::{BoundedMatcher, TextKind};
+use crate::search::content_cache::{Content, TextProperties};
 use crate::search::scan::collect::Collector;
 
 /// The kind of result that a search reports about a file.
@@ -77,9 +77,9 @@ pub enum BinaryNote {
 /// The state that the threads of one search share.
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
-    pub(crate) search_pattern: &'s Compiled,
+    pub(crate) pattern: &'s CompiledPattern,
     /// Lines that this matches, too, are not matches. Only for matches that do not span lines.
-    pub(crate) exclude: Option<&'s Compiled>,
+    pub(crate) exclude: Option<&'s CompiledPattern>,
     /// The maximum number of matches in a file.
     pub(crate) max_matches: Option<u64>,
     pub(crate) multiline: bool,
@@ -125,36 +125,36 @@ impl<'s> Scanner<'s> {
             builder.before_context(before).after_context(after);
         }
         let searcher = builder.build();
-        let matcher =
-            BoundedMatcher::new(scan.search_pattern, scan.deadline).excluding(scan.exclude);
+        let matcher = BoundedMatcher::new(scan.pattern, scan.deadline).excluding(scan.exclude);
         let matcher = matcher.for_any_line(scan.mode == ScanMode::Files);
         Self { scan, matcher, searcher, buffer: Vec::new() }
     }
 
     /// Searches a file.
     pub(crate) fn search(&mut self, file: &mut File, named: Named) -> Result<Hits, ConfineError> {
-        Ok(self.search_keeping(file, named, 0)?.0)
+        Ok(self.search_keeping(file, named, None)?.0)
     }
 
-    /// Searches a file. Also returns its content, if that has at most `max_kept` bytes.
+    /// Searches a file. Also returns its content, if that has at most `max_kept` bytes. Without `max_kept`, it never does.
     pub(crate) fn search_keeping(
         &mut self,
         file: &mut File,
         named: Named,
-        max_kept: u64,
+        max_kept: Option<u64>,
     ) -> Result<(Hits, Option<Content>), ConfineError> {
         let whole = match named {
             Named::Yes => MAX_WHOLE_NAMED_FILE_BYTES,
-            Named::No => MAX_WHOLE_FILE_BYTES.max(max_kept),
+            Named::No => MAX_WHOLE_FILE_BYTES.max(max_kept.unwrap_or(0)),
         };
         // All of it, or a line of it; a file that is named is read once more where matches span lines.
         let copies = if named == Named::Yes { 2 } else { 1 };
         let most = copies * file.meta().len.min(MAX_SEARCH_HEAP_BYTES as u64);
-        let _room = admit_file(most, self.scan.deadline).map_err(|Late| ConfineError::TimedOut)?;
+        let _permit = reserve_file(most, self.scan.deadline)
+            .map_err(|DeadlinePassed| ConfineError::TimedOut)?;
         let filled = if file.meta().len <= whole { fill(file, &mut self.buffer)? } else { None };
         let Some(len) = filled else {
             file.rewind();
-            self.matcher.set_text(Text::Any);
+            self.matcher.set_text(TextKind::Unknown);
             let reader = DeadlineReader { inner: file, deadline: self.scan.deadline };
             let hits = self.collect(named, true, |searcher, matcher, sink| {
                 searcher.search_reader(matcher, reader, sink)
@@ -163,41 +163,42 @@ impl<'s> Scanner<'s> {
         };
         let buffer = std::mem::take(&mut self.buffer);
         let text = &buffer[..len];
-        let kept = (len as u64) < max_kept;
-        let needs_ascii = kept || self.matcher.has_twin();
-        let traits = if needs_ascii { Traits::of(text) } else { Traits::of_unknown(text) };
-        let hits = self.search_text(text, traits, named);
-        let content = kept.then(|| Content { bytes: text.into(), traits });
+        let kept = max_kept.is_some_and(|max| len as u64 <= max);
+        let needs_ascii = kept || self.matcher.has_ascii_matcher();
+        let properties =
+            if needs_ascii { TextProperties::of(text) } else { TextProperties::of_unknown(text) };
+        let hits = self.search_text(text, properties, named);
+        let content = kept.then(|| Content { bytes: text.into(), properties });
         self.buffer = buffer;
         Ok((hits?, content))
     }
 
     /// Searches the content of a file that a walk found.
     pub(crate) fn search_content(&mut self, content: &Content) -> Result<Hits, ConfineError> {
-        self.search_text(&content.bytes, content.traits, Named::No)
+        self.search_text(&content.bytes, content.properties, Named::No)
     }
 
     fn search_text(
         &mut self,
         text: &[u8],
-        traits: Traits,
+        properties: TextProperties,
         named: Named,
     ) -> Result<Hits, ConfineError> {
         // Ripgrep maps a named file into memory and searches all of it at once.
         let at_once = match named {
-            Named::Yes => traits.is_odd || text.len() as u64 <= MAX_WHOLE_FILE_BYTES,
-            Named::No => !traits.is_odd,
+            Named::Yes => properties.has_nul_or_bom || text.len() as u64 <= MAX_WHOLE_FILE_BYTES,
+            Named::No => !properties.has_nul_or_bom,
         };
         let spans_lines = || self.searcher.multi_line_with_matcher(&self.matcher);
-        self.matcher.set_text(if traits.is_ascii {
-            Text::Ascii
-        } else if !at_once || !self.matcher.has_twin() || spans_lines() {
-            Text::Any
+        self.matcher.set_text(if properties.is_ascii {
+            TextKind::Ascii
+        } else if !at_once || !self.matcher.has_ascii_matcher() || spans_lines() {
+            TextKind::Unknown
         } else {
-            Text::Lines
+            TextKind::Mixed
         });
         let deadline = self.scan.deadline;
-        self.collect(named, traits.is_odd, |searcher, matcher, sink| {
+        self.collect(named, properties.has_nul_or_bom, |searcher, matcher, sink| {
             if at_once {
                 searcher.search_slice(matcher, text, sink)
             } else {
@@ -206,17 +207,17 @@ impl<'s> Scanner<'s> {
         })
     }
 
-    /// Searches a file by `search`, and collects the matches. `is_odd` says that it may have a NUL byte or a byte
+    /// Searches a file by `search`, and collects the matches. `has_nul_or_bom` says that it may have a NUL byte or a byte
     /// order mark.
     fn collect(
         &mut self,
         named: Named,
-        is_odd: bool,
+        has_nul_or_bom: bool,
         search: impl FnOnce(&mut Searcher, &BoundedMatcher<'s>, &mut Collector<'_>) -> io::Result<()>,
     ) -> Result<Hits, ConfineError> {
         // Like ripgrep: a NUL byte ends the search of a file that the walk found, but not of a named file.
         self.searcher.set_binary_detection(match named {
-            _ if !is_odd => BinaryDetection::none(),
+            _ if !has_nul_or_bom => BinaryDetection::none(),
             Named::Yes => BinaryDetection::convert(0),
             Named::No => BinaryDetection::quit(0),
         });

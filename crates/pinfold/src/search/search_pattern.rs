@@ -11,13 +11,13 @@ use regex_automata::util::syntax;
 use regex_syntax::ast::{self, Ast, GroupKind};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::admission::Admitted;
 use crate::limits::{
-    MAX_KEPT_PATTERN_BYTES, MAX_KEPT_PATTERNS, MAX_KEPT_REGEX_CACHE_BYTES, MAX_LINE_STEPS,
-    MAX_PATTERN_BYTES, MAX_REGEX_BYTES, MAX_REGEX_CACHE_BYTES, MAX_TWIN_WEIGHT,
+    MAX_ASCII_REGEX_STATES, MAX_KEPT_PATTERN_BYTES, MAX_KEPT_PATTERNS, MAX_KEPT_REGEX_CACHE_BYTES,
+    MAX_LINE_STEPS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES, MAX_REGEX_CACHE_BYTES,
     MAX_UNSTOPPABLE_STEPS,
 };
-use crate::search::ascii_twin::has_ascii_twin;
+use crate::memory_budget::LargePermit;
+use crate::search::ascii_regex::can_compile_as_ascii;
 use crate::{Error, RegexMistake};
 
 /// A pattern and its options.
@@ -44,7 +44,7 @@ impl SearchPattern {
         Ok(())
     }
 
-    /// Compiles the pattern. Without `unicode` it is correct only for ASCII text: see `ascii_twin.rs`.
+    /// Compiles the pattern. Without `unicode` it is correct only for ASCII text: see `ascii_regex.rs`.
     fn compile(&self, unicode: bool) -> Result<RegexMatcher, Error> {
         let mut builder = RegexMatcherBuilder::new();
         builder
@@ -80,9 +80,8 @@ impl SearchPattern {
 /// What a pattern says about its cost and its matches.
 #[derive(Default)]
 struct Shape {
-    /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a byte of text.
-    /// A literal costs nothing: it is found fast.
-    weight: usize,
+    /// The number of NFA states, which bounds the steps for one byte of text. 0 for a search with `literal`.
+    nfa_states: usize,
     /// Whether it has a word boundary.
     has_word_boundary: bool,
     /// About how many bytes of memory the compiled pattern takes.
@@ -100,10 +99,10 @@ impl SearchPattern {
         // A pattern may match bytes that are not UTF-8.
         let mut parser = regex_syntax::ParserBuilder::new().utf8(false).unicode(unicode).build();
         let Ok(hir) = parser.parse(&self.pattern) else {
-            return Shape { weight: 1, has_word_boundary: true, ..Shape::default() };
+            return Shape { nfa_states: 1, has_word_boundary: true, ..Shape::default() };
         };
         Shape {
-            weight: weight(&hir).max(1),
+            nfa_states: nfa_states(&hir).max(1),
             has_word_boundary: hir.properties().look_set().contains_word(),
             memory: memory(&hir),
             required: if self.ignore_case { Vec::new() } else { required(&hir).to_vec() },
@@ -175,25 +174,25 @@ fn add_openings(ast: &Ast, openings: &mut Vec<Range<usize>>) {
     }
 }
 
-fn weight(hir: &Hir) -> usize {
+fn nfa_states(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 0,
         HirKind::Literal(literal) => literal.0.len(),
         HirKind::Class(_) => 1,
-        HirKind::Capture(capture) => weight(&capture.sub),
+        HirKind::Capture(capture) => nfa_states(&capture.sub),
         HirKind::Repetition(repeated) => {
             let times = repeated.max.unwrap_or(repeated.min).max(repeated.min).max(1);
-            weight(&repeated.sub).saturating_mul(times as usize)
+            nfa_states(&repeated.sub).saturating_mul(times as usize)
         }
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().map(weight).fold(0, usize::saturating_add)
+            parts.iter().map(nfa_states).fold(0, usize::saturating_add)
         }
     }
 }
 
 /// About how many bytes of memory a pattern takes when it is compiled with Unicode, in the order of magnitude.
 fn memory(hir: &Hir) -> u64 {
-    /// A byte, a range of characters, and `\w`, which has the most ranges of the classes that have a twin.
+    /// A byte, a range of characters, and `\w`, which has the most ranges of the classes that compile as ASCII.
     const BYTE: u64 = 64;
     const RANGE: u64 = 160;
     const CLASS: u64 = 128 * 1024;
@@ -228,13 +227,13 @@ fn required(hir: &Hir) -> &[u8] {
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledPattern {
     /// A matcher for ASCII text, if it compiles faster.
-    ascii_twin: Option<RegexMatcher>,
-    /// If there is a twin, this is compiled for the first text that needs it.
+    ascii_matcher: Option<RegexMatcher>,
+    /// If there is an ASCII matcher, this is compiled for the first text that needs it.
     matcher: OnceLock<RegexMatcher>,
-    /// The worst cost of a byte of text, in steps.
-    pub(crate) weight: usize,
+    /// The number of NFA states, which bounds the steps for one byte of text.
+    pub(crate) nfa_states: usize,
     /// About how many bytes of memory it takes.
     memory: u64,
     /// Whether it has a word boundary, which a lazy DFA cannot always decide.
@@ -247,27 +246,29 @@ pub(crate) struct Compiled {
     query: OnceLock<Query>,
 }
 
-impl Compiled {
-    /// Also returns the share of memory that it takes.
+impl CompiledPattern {
+    /// Also returns the permit for its memory.
     fn new(
         search_pattern: &SearchPattern,
-        room: &RoomForPattern<'_>,
-    ) -> Result<(Self, Room), Error> {
-        let has_twin = !search_pattern.literal && has_ascii_twin(&search_pattern.pattern);
-        let Shape { weight, has_word_boundary, memory, required } = search_pattern.shape(!has_twin);
+        reserve: &ReserveMemory<'_>,
+    ) -> Result<(Self, LargePermit), Error> {
+        let has_ascii_matcher =
+            !search_pattern.literal && can_compile_as_ascii(&search_pattern.pattern);
+        let Shape { nfa_states, has_word_boundary, memory, required } =
+            search_pattern.shape(!has_ascii_matcher);
         // It may be compiled twice: see `lazy_regex`.
-        let room = room(2 * memory.min(MAX_REGEX_BYTES as u64))?;
+        let permit = reserve(2 * memory.min(MAX_REGEX_BYTES as u64))?;
         // A heavier pattern may be too large with Unicode. It is then refused for every text.
-        let has_twin = has_twin && weight <= MAX_TWIN_WEIGHT;
-        let ascii_twin = has_twin.then(|| search_pattern.compile(false).ok()).flatten();
+        let has_ascii_matcher = has_ascii_matcher && nfa_states <= MAX_ASCII_REGEX_STATES;
+        let ascii_matcher = has_ascii_matcher.then(|| search_pattern.compile(false).ok()).flatten();
         let matcher = OnceLock::new();
-        if ascii_twin.is_none() {
+        if ascii_matcher.is_none() {
             let _ = matcher.set(search_pattern.compile(true)?);
         }
         let compiled = Self {
-            ascii_twin,
+            ascii_matcher,
             matcher,
-            weight,
+            nfa_states,
             memory,
             has_word_boundary,
             required,
@@ -275,20 +276,20 @@ impl Compiled {
             lazy_regex: OnceLock::new(),
             query: OnceLock::new(),
         };
-        Ok((compiled, room))
+        Ok((compiled, permit))
     }
 
     /// The matcher for any text.
     pub(crate) fn matcher(&self) -> &RegexMatcher {
         self.matcher.get_or_init(|| {
             let compiled = self.search_pattern.compile(true);
-            compiled.expect("a pattern with a twin is far from the limit of size")
+            compiled.expect("a pattern with an ASCII matcher is far from the limit of size")
         })
     }
 
     /// The matcher for ASCII text, if there is a separate one.
-    pub(crate) fn ascii_twin(&self) -> Option<&RegexMatcher> {
-        self.ascii_twin.as_ref()
+    pub(crate) fn ascii_matcher(&self) -> Option<&RegexMatcher> {
+        self.ascii_matcher.as_ref()
     }
 
     /// The trigrams that every match contains.
@@ -303,13 +304,13 @@ impl Compiled {
     }
 
     /// The pattern before compilation.
-    pub(crate) fn search_pattern(&self) -> &SearchPattern {
+    pub(crate) fn source(&self) -> &SearchPattern {
         &self.search_pattern
     }
 
     /// Whether a search of `len` bytes at once may be refused as too costly: see `BoundedMatcher`.
     pub(crate) fn may_be_refused(&self, len: u64) -> bool {
-        let steps = len.saturating_mul(self.weight as u64);
+        let steps = len.saturating_mul(self.nfa_states as u64);
         steps > MAX_LINE_STEPS
             || steps > MAX_UNSTOPPABLE_STEPS
                 && (self.has_word_boundary || self.lazy_regex().is_none())
@@ -321,23 +322,20 @@ impl Compiled {
     }
 }
 
-/// A share of the memory for patterns. A small pattern has none, and neither has one in the cache.
-pub(crate) type Room = Option<Admitted<'static>>;
-
-/// Waits until a pattern may take so many bytes of memory.
-type RoomForPattern<'a> = dyn Fn(u64) -> Result<Room, Error> + 'a;
+/// Waits for the memory of a pattern.
+type ReserveMemory<'a> = dyn Fn(u64) -> Result<LargePermit, Error> + 'a;
 
 /// The patterns that a session compiled last. Agents search for one pattern in several directories.
 #[derive(Debug, Default)]
-pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<Compiled>)>>);
+pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<CompiledPattern>)>>);
 
 impl PatternCache {
-    /// Compiles a pattern, or returns it from the cache. The search for it keeps the share of memory.
+    /// Compiles a pattern, or returns it from the cache. The search for it keeps the permit, which a cached pattern does not need.
     pub(crate) fn compiled(
         &self,
         search_pattern: &SearchPattern,
-        room: &RoomForPattern<'_>,
-    ) -> Result<(Arc<Compiled>, Room), Error> {
+        reserve: &ReserveMemory<'_>,
+    ) -> Result<(Arc<CompiledPattern>, LargePermit), Error> {
         search_pattern.check_length()?;
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
@@ -349,15 +347,15 @@ impl PatternCache {
             return Ok((compiled, None));
         }
         drop(kept);
-        let (compiled, room) = Compiled::new(search_pattern, room)?;
+        let (compiled, permit) = CompiledPattern::new(search_pattern, reserve)?;
         let compiled = Arc::new(compiled);
         if compiled.memory > MAX_KEPT_PATTERN_BYTES / 2 {
-            return Ok((compiled, room));
+            return Ok((compiled, permit));
         }
         let mut kept = lock();
         kept.push((search_pattern.clone(), compiled.clone()));
         let memory =
-            |kept: &[(_, Arc<Compiled>)]| kept.iter().map(|(_, it)| it.memory).sum::<u64>();
+            |kept: &[(_, Arc<CompiledPattern>)]| kept.iter().map(|(_, it)| it.memory).sum::<u64>();
         while kept.len() > MAX_KEPT_PATTERNS || memory(&kept) > MAX_KEPT_PATTERN_BYTES {
             kept.remove(0);
         }
@@ -370,14 +368,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_with_a_twin_can_be_compiled_with_unicode() {
+    fn a_pattern_with_an_ascii_matcher_can_be_compiled_with_unicode() {
         for class in [r"\w", r"\W", r"[^x]", r"[\w--y]", r"[\W\d]", r"[^\s\d_]"] {
-            let pattern = format!("(?i){}", class.repeat(MAX_TWIN_WEIGHT));
+            let pattern = format!("(?i){}", class.repeat(MAX_ASCII_REGEX_STATES));
             let search_pattern =
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
-            let (compiled, _) = Compiled::new(&search_pattern, &|_| Ok(None)).unwrap();
-            assert!(compiled.ascii_twin().is_some(), "{class}");
-            assert_eq!(compiled.weight, MAX_TWIN_WEIGHT);
+            let (compiled, _) = CompiledPattern::new(&search_pattern, &|_| Ok(None)).unwrap();
+            assert!(compiled.ascii_matcher().is_some(), "{class}");
+            assert_eq!(compiled.nfa_states, MAX_ASCII_REGEX_STATES);
             compiled.matcher();
         }
     }
@@ -388,11 +386,11 @@ mod tests {
         let compile = |pattern: String| {
             let search_pattern =
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
-            let room = |bytes| {
+            let reserve = |bytes| {
                 *asked.lock().unwrap() = bytes;
                 Ok(None)
             };
-            let (compiled, _) = cache.compiled(&search_pattern, &room).unwrap();
+            let (compiled, _) = cache.compiled(&search_pattern, &reserve).unwrap();
             (compiled.memory, std::mem::take(&mut *asked.lock().unwrap()))
         };
         let kept = || cache.0.lock().unwrap().iter().map(|(_, it)| it.memory).sum::<u64>();

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use pinfold_confine::{Candidate, FilterDecision, Kind, Place, TreeStamp};
 
 use crate::search::file_set::{FileSet, Request, Selection, SetFile};
-use crate::search::set_walk::{FilterBy, Part, PartFile, parent_of, start_len, walk};
+use crate::search::set_walk::{FilterBy, FoundFile, ThreadFiles, parent_of, start_len, walk};
 use crate::{Error, View};
 
 /// The maximum number of created and removed files. For more, a walk is faster.
@@ -86,9 +86,14 @@ impl SetChanges<'_> {
     }
 
     /// Exchanges the files of a directory in a set. Returns false if too many were created or removed.
-    fn exchange_files<'p>(&self, set: &mut FileSet, directory: &Place, part: &'p Part) -> bool {
+    fn exchange_files<'p>(
+        &self,
+        set: &mut FileSet,
+        directory: &Place,
+        part: &'p ThreadFiles,
+    ) -> bool {
         let (mut gone, mut outdated) = (Vec::new(), Vec::new());
-        let with_key = |file: &'p PartFile| (file.file.file.place().sort_key(), &file.file);
+        let with_key = |file: &'p FoundFile| (file.file.file.place().sort_key(), &file.file);
         let mut new = part.files.iter().map(with_key).peekable();
         let mut came = Vec::new();
         for (number, key) in set.numbers_in(directory) {
@@ -168,7 +173,7 @@ fn exchange_left_out(
     set: &mut FileSet,
     directory: &Place,
     start: &Place,
-    part: Part,
+    part: ThreadFiles,
     by_name: bool,
 ) {
     let key = (directory.root, directory.path.as_bytes().to_vec());

@@ -12,7 +12,7 @@ use pinfold_confine::{
 use crate::limits::MAX_LEFT_OUT_NAMES;
 use crate::search::Hits;
 use crate::search::file_set::{Request, Selection, SetFile};
-use crate::search::walk_search::{PartSearch, WalkSearch};
+use crate::search::walk_search::{ThreadSearch, WalkSearch};
 use crate::view::WalkOptions;
 use crate::{Error, View};
 
@@ -38,30 +38,32 @@ pub(super) fn walk(
     starts: &[Place],
     filter_decision: FilterBy<'_>,
     search: Option<&WalkSearch<'_>>,
-) -> Result<(Part, Skipped, bool), Error> {
+) -> Result<(ThreadFiles, Skipped, bool), Error> {
     let by_name = request.selection == Selection::ByName;
     let options = match &request.selection {
-        Selection::ByName => WalkOptions::from(false),
-        Selection::Searched(filter) => {
-            WalkOptions { hidden: true, ignore_files: filter.2, watch: search.is_none() }
-        }
+        Selection::ByName => WalkOptions::new(filter_decision),
+        Selection::Searched(filter) => WalkOptions {
+            hidden: true,
+            ignore_files: filter.2,
+            watch: search.is_none(),
+            ..WalkOptions::new(filter_decision)
+        },
     };
-    let new_part = || Part { by_name, ..Part::default() };
-    let new_visitor = || PartVisitor { part: new_part(), search: search.map(PartSearch::new) };
-    let (parts, skipped, all_watched) =
-        view.walk_watched(starts, usize::MAX, options, filter_decision, &|_| true, new_visitor)?;
+    let new_part = || ThreadFiles { by_name, ..ThreadFiles::default() };
+    let new_visitor = || FileSetVisitor { part: new_part(), search: search.map(ThreadSearch::new) };
+    let walked = view.walk(starts, options, new_visitor)?;
     let mut whole = new_part();
-    for PartVisitor { part, search } in parts {
+    for FileSetVisitor { part, search } in walked.visitors {
         whole.files.extend(part.files);
         whole.links.extend(part.links);
         whole.names.extend(part.names);
         whole.withheld.extend(part.withheld);
         whole.left_out_counts.extend(part.left_out_counts);
-        whole.hits.extend(search.into_iter().flat_map(PartSearch::into_hits));
+        whole.hits.extend(search.into_iter().flat_map(ThreadSearch::into_hits));
     }
     // Each part is sorted, so this only merges them.
     whole.sort();
-    Ok((whole, skipped, all_watched))
+    Ok((whole, walked.skipped, walked.all_watched))
 }
 
 /// The length of the path of a start, with its slash. Globs match the path below it.
@@ -72,7 +74,7 @@ pub(super) fn start_len(starts: &[Place], root: usize) -> usize {
 }
 
 /// A file that a walk for a set has found.
-pub(super) struct PartFile {
+pub(super) struct FoundFile {
     pub(super) file: SetFile,
     /// Whether it was searched during the walk.
     pub(super) was_searched: bool,
@@ -80,8 +82,8 @@ pub(super) struct PartFile {
 
 /// The part of a set that one thread of the walk has found.
 #[derive(Default)]
-pub(super) struct Part {
-    pub(super) files: Vec<PartFile>,
+pub(super) struct ThreadFiles {
+    pub(super) files: Vec<FoundFile>,
     /// The matches in files that were searched, by the files' versions.
     pub(super) hits: Vec<(u64, (Hits, SystemTime))>,
     pub(super) left_out_counts: Vec<(DirectoryKey, LeftOutCount)>,
@@ -93,12 +95,12 @@ pub(super) struct Part {
 }
 
 /// Collects the part of one thread.
-struct PartVisitor<'s> {
-    part: Part,
-    search: Option<PartSearch<'s>>,
+struct FileSetVisitor<'s> {
+    part: ThreadFiles,
+    search: Option<ThreadSearch<'s>>,
 }
 
-impl PartVisitor<'_> {
+impl FileSetVisitor<'_> {
     fn visit_file(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
         let searched = match &mut self.search {
             Some(search) => search.search(found)?,
@@ -110,12 +112,12 @@ impl PartVisitor<'_> {
             search.note_unsearched(meta.len);
         }
         let file = SetFile::new(found.walked_file(), version, &meta);
-        self.part.files.push(PartFile { file, was_searched });
+        self.part.files.push(FoundFile { file, was_searched });
         Ok(())
     }
 }
 
-impl Visitor for PartVisitor<'_> {
+impl Visitor for FileSetVisitor<'_> {
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
         match found.kind {
             Kind::File => self.visit_file(found)?,
@@ -140,7 +142,7 @@ impl Visitor for PartVisitor<'_> {
     }
 }
 
-impl Part {
+impl ThreadFiles {
     /// Sorts the files by path.
     fn sort(&mut self) {
         self.files.sort_by(|one, other| one.file.file.by_path(&other.file.file));

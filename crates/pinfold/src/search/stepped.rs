@@ -20,7 +20,7 @@ pub(super) struct Steps<'s> {
     pub(super) text: &'s [u8],
     pub(super) deadline: &'s Deadline,
     /// How many positions the pattern has.
-    pub(super) weight: usize,
+    pub(super) nfa_states: usize,
 }
 
 /// Fails if the deadline has passed.
@@ -31,7 +31,7 @@ pub(super) fn check(deadline: &Deadline) -> io::Result<()> {
 impl Steps<'_> {
     /// How many bytes to search between checks of the deadline. A step of a heavy pattern takes longer.
     fn interval(&self) -> usize {
-        (65_536 / self.weight.max(1)).clamp(16, 4_096)
+        (65_536 / self.nfa_states.max(1)).clamp(16, 4_096)
     }
 
     /// The end of the first match that starts at `at` or later, or of the shortest one if `earliest` is set.

@@ -14,7 +14,7 @@ use pinfold_confine::{Error as ConfineError, Metadata, Skipped, WalkEntry};
 
 use crate::search::memo::{QueryMemo, VersionHasher};
 use crate::search::ordered::rows_of;
-use crate::search::set_walk::PartFile;
+use crate::search::set_walk::FoundFile;
 use crate::search::{FileHits, Hits, KeepLines, Named, Scan, Scanner, StopWhen};
 
 /// The search that the threads of a walk share.
@@ -53,13 +53,8 @@ impl<'s> WalkSearch<'s> {
         }
     }
 
-    /// How much text is read to count the matches after the page, if that is limited.
-    fn max_count_bytes(&self) -> Option<u64> {
-        self.stop_when.max_count_bytes.filter(|most| *most < u64::MAX)
-    }
-
     fn note_rows(&self, found: &WalkEntry<'_>, rows: u64) {
-        if self.max_count_bytes().is_none() {
+        if self.stop_when.max_count_bytes.is_none() {
             return;
         }
         if self.by_path {
@@ -71,7 +66,7 @@ impl<'s> WalkSearch<'s> {
 
     /// Whether the walk goes on. All files before the sort key `first_open` have been searched.
     fn goes_on(&self, first_open: &dyn Fn() -> Option<Vec<u8>>) -> bool {
-        let Some(most) = self.max_count_bytes() else { return true };
+        let Some(most) = self.stop_when.max_count_bytes else { return true };
         let end = self.stop_when.end;
         if !self.is_enough.load(Ordering::Relaxed) && self.rows.load(Ordering::Relaxed) > end {
             if self.by_path {
@@ -94,9 +89,9 @@ impl<'s> WalkSearch<'s> {
         });
         page.full_at = full_at.map(|(key, _)| key.clone());
         if page.full_at.is_some() {
-            if let KeepLines::All(room) = self.scan.keep {
+            if let KeepLines::All(bytes_left) = self.scan.keep {
                 // Later matches are only counted.
-                room.store(0, Ordering::Relaxed);
+                bytes_left.store(0, Ordering::Relaxed);
             }
             self.is_enough.store(true, Ordering::Relaxed);
         }
@@ -105,22 +100,22 @@ impl<'s> WalkSearch<'s> {
     /// The results of the first files, sorted by path, if they fill the page and the rest is too much to count.
     pub(super) fn first_page(
         &self,
-        files: &[PartFile],
+        files: &[FoundFile],
         results: &WalkResults,
         skipped: Skipped,
         memo: Option<&QueryMemo>,
     ) -> Option<FirstPage> {
-        let most = self.max_count_bytes()?;
+        let most = self.stop_when.max_count_bytes?;
         let page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = page.full_at.as_ref()?;
-        let is_first = |file: &PartFile| file.file.file.place().sort_key() <= *full_at;
+        let is_first = |file: &FoundFile| file.file.file.place().sort_key() <= *full_at;
         let (first, rest) = files.split_at(files.partition_point(is_first));
         if rest.iter().map(|file| file.file.len).sum::<u64>() <= most {
             return None;
         }
         let nothing = Hits::default();
         let (mut hits, mut searched) = (Vec::new(), 0);
-        for PartFile { file, was_searched, .. } in first {
+        for FoundFile { file, was_searched, .. } in first {
             searched += u64::from(*was_searched);
             let found = results.hits.get(&file.version);
             if let Some(memo) = memo.filter(|_| *was_searched) {
@@ -145,13 +140,13 @@ pub(crate) struct FirstPage {
 }
 
 /// The search by one thread of a walk.
-pub(super) struct PartSearch<'s> {
+pub(super) struct ThreadSearch<'s> {
     search: &'s WalkSearch<'s>,
     scanner: Scanner<'s>,
     hits: Vec<(u64, (Hits, SystemTime))>,
 }
 
-impl<'s> PartSearch<'s> {
+impl<'s> ThreadSearch<'s> {
     pub(super) fn new(search: &'s WalkSearch<'s>) -> Self {
         Self { search, scanner: Scanner::new(search.scan), hits: Vec::new() }
     }
@@ -205,10 +200,10 @@ pub(crate) struct WalkResults {
 
 impl WalkResults {
     pub(super) fn new(
-        files: &[PartFile],
+        files: &[FoundFile],
         hits: impl Iterator<Item = (u64, (Hits, SystemTime))>,
     ) -> Self {
-        let version = |file: &PartFile| if file.was_searched { file.file.version } else { 0 };
+        let version = |file: &FoundFile| if file.was_searched { file.file.version } else { 0 };
         Self { searched: files.iter().map(version).collect(), hits: hits.collect() }
     }
 

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pinfold::operations::{Read, Write};
-use pinfold::{AuditFailure, CallOptions, Error, Mode, Session, Settings};
+use pinfold::{
+    ApprovalAnswer, ApprovalRequest, Approver, AuditFailure, CallOptions, Error, Mode, Session,
+    Settings,
+};
 
 use crate::{edit, permissions, session, workspace};
 
@@ -42,7 +45,34 @@ fn calls_are_audited() {
 }
 
 #[test]
-fn what_is_overlong_is_cut() {
+fn the_decision_says_what_came_of_an_approval_request() {
+    #[derive(Debug)]
+    struct Answers(ApprovalAnswer);
+    impl Approver for Answers {
+        fn ask(&self, _: &ApprovalRequest) -> ApprovalAnswer {
+            self.0.clone()
+        }
+    }
+    for (answer, decision) in [
+        (ApprovalAnswer::Once, "approved"),
+        (ApprovalAnswer::Session, "approved"),
+        (ApprovalAnswer::Denied(None), "denied_by_user"),
+        (ApprovalAnswer::Unanswered("the time is over".into()), "unanswered"),
+        (ApprovalAnswer::Unavailable, "no_approver"),
+        (ApprovalAnswer::Deferred, "deferred"),
+    ] {
+        let dir = workspace();
+        let log = dir.path().join("audit.jsonl");
+        let settings = permissions(Mode::Ask, &[], &[], &[]).with_audit(Some(log.clone()));
+        let session = session(&dir, settings).with_approver(Answers(answer.clone()));
+        _ = session.perform(&edit("src/a.txt", "plain", "fancy"));
+        let [line] = &lines(&log)[..] else { panic!("{:?}", lines(&log)) };
+        assert_eq!(line["decision"], decision, "{answer:?}");
+    }
+}
+
+#[test]
+fn overlong_paths_and_names_are_cut_in_the_audit_log() {
     let dir = workspace();
     let log = dir.path().join("audit.jsonl");
     let session = session(&dir, Settings::default().with_audit(Some(log.clone())));

@@ -54,7 +54,7 @@ fn a_denied_file_is_refused_by_every_name() {
 }
 
 #[test]
-fn what_may_not_be_read_is_withheld_from_every_list() {
+fn files_that_may_not_be_read_are_withheld_from_every_list() {
     let dir = workspace();
     let session = denying(&dir, &["Read(secrets/key.txt)"]);
     let found = session.perform(&Find::new("**/*")).unwrap();

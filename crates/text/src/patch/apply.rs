@@ -5,7 +5,7 @@
 use super::place::{Placed, lines_of, place};
 use super::{Chunk, PatchLine, PlaceError, PlaceProblem};
 use crate::document::Document;
-use crate::replace::with_ends;
+use crate::replace::with_line_endings;
 use crate::{Encoding, MatchKind, MatchMode, ReplaceError};
 
 /// A file with the changes of a patch.
@@ -60,7 +60,7 @@ pub fn apply_chunks(
     let mut spans = Vec::new();
     for run in &runs {
         let (start, end, new) = span(run, text, &starts);
-        let new = with_ends(&document, start, end, &new);
+        let new = with_line_endings(&document, start, end, &new);
         let error = |problem| PlaceError { chunk: run.chunk, problem };
         let new = document.encode(&new);
         spans.push((start, end, new.map_err(|missing| error(PlaceProblem::Unmappable(missing)))?));

@@ -107,7 +107,7 @@ fn line_ends_are_those_of_the_lines_replaced() {
 }
 
 #[test]
-fn what_is_not_edited_is_not_encoded_again() {
+fn text_outside_an_edit_is_not_encoded_again() {
     // A byte that is invalid in UTF-8 is within the replaced text.
     let replaced = edit("gr\u{fc}n\n".as_bytes(), "gr", "GR", false).unwrap();
     assert_eq!(replaced.bytes, "GR\u{fc}n\n".as_bytes());

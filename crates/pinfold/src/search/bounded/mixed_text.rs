@@ -1,6 +1,6 @@
-//! Searches text that is not all ASCII by a pattern with an ASCII twin.
+//! Searches text that is not all ASCII by a pattern with an ASCII matcher.
 //!
-//! The twin searches the lines that are ASCII. The pattern itself is compiled only for a line that is not ASCII and may
+//! The ASCII matcher searches the lines that are ASCII. The pattern itself is compiled only for a line that is not ASCII and may
 //! match.
 
 use std::io;
@@ -32,7 +32,7 @@ impl BoundedMatcher<'_> {
         Some(at)
     }
 
-    /// The first line that may match. The twin searches ASCII lines. Any other line is a candidate if it has the
+    /// The first line that may match. The ASCII matcher searches ASCII lines. Any other line is a candidate if it has the
     /// trigrams of the pattern.
     pub(super) fn candidate_by_lines(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
         /// In a longer line, looking for the trigrams takes longer than searching it.
@@ -49,14 +49,14 @@ impl BoundedMatcher<'_> {
         let mut start = 0;
         while start < text.len() {
             let rest = &text[start..];
-            let Some(odd) = self.first_non_ascii(rest) else {
+            let Some(non_ascii) = self.first_non_ascii(rest) else {
                 if skips_ascii {
                     return Ok(None);
                 }
                 let found = self.candidate(self.for_ascii(), rest)?;
                 return Ok(found.map(|found| self.unconfirmed(found, start)));
             };
-            let line = memchr::memrchr(b'\n', &rest[..odd]).map_or(0, |end| end + 1);
+            let line = memchr::memrchr(b'\n', &rest[..non_ascii]).map_or(0, |end| end + 1);
             // The piece ends before its last line feed, since the line after that is not part of it.
             if line > 0
                 && !skips_ascii
@@ -64,9 +64,10 @@ impl BoundedMatcher<'_> {
             {
                 return Ok(Some(self.unconfirmed(found, start)));
             }
-            let end = memchr::memchr(b'\n', &rest[odd..]).map_or(rest.len(), |end| odd + end);
+            let end =
+                memchr::memchr(b'\n', &rest[non_ascii..]).map_or(rest.len(), |end| non_ascii + end);
             if end - line > MAX_LINE || self.compiled.query().admits(&rest[line..end]) {
-                return Ok(Some(LineMatchKind::Candidate(start + odd)));
+                return Ok(Some(LineMatchKind::Candidate(start + non_ascii)));
             }
             start += end + 1;
         }
@@ -78,9 +79,11 @@ impl BoundedMatcher<'_> {
         let mut start = 0;
         while start < text.len() {
             let rest = &text[start..];
-            let odd = self.first_non_ascii(rest);
+            let non_ascii = self.first_non_ascii(rest);
             // The lines before the non-ASCII one, without their last line feed.
-            let line = odd.map(|odd| memchr::memrchr(b'\n', &rest[..odd]).map_or(0, |end| end + 1));
+            let line = non_ascii.map(|non_ascii| {
+                memchr::memrchr(b'\n', &rest[..non_ascii]).map_or(0, |end| end + 1)
+            });
             let piece = match line {
                 None => Some(rest),
                 Some(line) => line.checked_sub(1).map(|end| &rest[..end]),
@@ -90,15 +93,16 @@ impl BoundedMatcher<'_> {
                 None => None,
             };
             let (Some(piece), Some(found)) = (piece, found) else {
-                let after =
-                    odd.and_then(|odd| Some(odd + memchr::memchr(b'\n', &rest[odd..])? + 1));
+                let after = non_ascii.and_then(|non_ascii| {
+                    Some(non_ascii + memchr::memchr(b'\n', &rest[non_ascii..])? + 1)
+                });
                 let Some(after) = after else { return Ok(None) };
                 start += after;
                 continue;
             };
             let (LineMatchKind::Confirmed(at) | LineMatchKind::Candidate(at)) = found;
             let from = memchr::memrchr(b'\n', &piece[..at]).map_or(0, |end| end + 1);
-            if odd.is_none() && from == rest.len() {
+            if non_ascii.is_none() && from == rest.len() {
                 // This is after the last line.
                 return Ok(None);
             }
@@ -117,7 +121,7 @@ mod tests {
     use pinfold_confine::Deadline;
 
     use super::*;
-    use crate::search::bounded::Text;
+    use crate::search::bounded::TextKind;
     use crate::search::{PatternCache, SearchPattern};
 
     #[test]
@@ -129,14 +133,14 @@ mod tests {
         let deadline = Deadline::default();
         let matcher = BoundedMatcher::new(&compiled, &deadline);
         let text = format!("x é\n{}", "x\n".repeat(500)).into_bytes();
-        matcher.set_text(Text::Lines);
+        matcher.set_text(TextKind::Mixed);
         for start in 0..text.len() {
             let rest = &text[start..];
             let expected = rest.iter().position(|byte| !byte.is_ascii());
             assert_eq!(matcher.first_non_ascii(rest), expected, "{start}");
         }
         assert_eq!(matcher.ascii_tail.get(), "\n".len() + 2 * 500);
-        matcher.set_text(Text::Lines);
+        matcher.set_text(TextKind::Mixed);
         assert_eq!(matcher.first_non_ascii("aé".as_bytes()), Some(1));
     }
 }

@@ -15,11 +15,11 @@ use crate::search::page::around;
 
 impl Scan<'_> {
     fn new_lines(&self) -> Option<Vec<Line>> {
-        let room = match self.keep {
-            KeepLines::All(room) => room.load(Ordering::Relaxed) > 0,
+        let keeps = match self.keep {
+            KeepLines::All(bytes_left) => bytes_left.load(Ordering::Relaxed) > 0,
             KeepLines::Window { .. } => true,
         };
-        (room && matches!(self.mode, ScanMode::Lines { .. })).then(Vec::new)
+        (keeps && matches!(self.mode, ScanMode::Lines { .. })).then(Vec::new)
     }
 
     fn first_kept(&self) -> u64 {
@@ -110,10 +110,10 @@ impl<'c> Collector<'c> {
         let size = text.len() + OVERHEAD;
         let has_room = match self.scan.keep {
             KeepLines::Window { .. } => true,
-            KeepLines::All(room) => {
-                let enough = |room: usize| room.checked_sub(size);
-                let had = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough);
-                had.map_err(|_| room.store(0, Ordering::Relaxed)).is_ok()
+            KeepLines::All(bytes_left) => {
+                let enough = |left: usize| left.checked_sub(size);
+                let had = bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough);
+                had.map_err(|_| bytes_left.store(0, Ordering::Relaxed)).is_ok()
             }
         };
         if has_room {

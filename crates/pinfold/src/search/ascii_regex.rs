@@ -3,7 +3,7 @@
 //! Compiling `\w` with all of its letters takes 2 ms, longer than searching a small tree. Without Unicode it takes a
 //! tenth of that. If the pattern itself is ASCII, it matches the same ASCII text either way: each class has the same
 //! ASCII members, and so has every union, difference, negation and case folding of such classes. A letter outside
-//! ASCII in the pattern may fold to an ASCII letter (U+212A to `k`), so such a pattern has no twin.
+//! ASCII in the pattern may fold to an ASCII letter (U+212A to `k`), so such a pattern has no ASCII matcher.
 
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{
@@ -20,7 +20,7 @@ struct Seen {
 }
 
 /// Whether compiling a regex without Unicode is worth it, and gives the same matches in ASCII text.
-pub(super) fn has_ascii_twin(pattern: &str) -> bool {
+pub(super) fn can_compile_as_ascii(pattern: &str) -> bool {
     let Ok(ast) = Parser::new().parse(pattern) else { return false };
     let mut seen = Seen::default();
     seen.read(&ast);
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ascii_patterns_have_a_twin() {
+    fn only_ascii_patterns_compile_as_ascii() {
         for (pattern, expected) in [
             (r"static\s+int\s+\w+_probe\(", true),
             (r"\bpage\b", true),
@@ -116,7 +116,7 @@ mod tests {
             (r"(?-u:\w)\xff", false),
             ("(", false),
         ] {
-            assert_eq!(has_ascii_twin(pattern), expected, "{pattern}");
+            assert_eq!(can_compile_as_ascii(pattern), expected, "{pattern}");
         }
     }
 }

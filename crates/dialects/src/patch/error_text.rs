@@ -10,7 +10,7 @@ const FAILED: &str = "apply_patch verification failed: ";
 
 /// The error message, with its hint.
 pub(crate) fn message(error: &Error, call: &FailedCall, hint_names: &HintNames) -> String {
-    match (error, &call.problem) {
+    match (error, &call.error_text) {
         // These end with lines of the patch, so the hint is a separate paragraph.
         (Error::NoMatch { .. }, Some(problem)) => hint_names.message_below(problem, error, call),
         (Error::ManyMatches { .. }, Some(problem)) => format!(
@@ -63,7 +63,7 @@ pub(super) fn unified_error(UnifiedError { line, problem }: &UnifiedError) -> Er
 }
 
 /// The error message for a patch. It includes the patch's lines for the file.
-pub(super) fn problem(error: &Error, patch: &Patch) -> Option<String> {
+pub(super) fn error_text(error: &Error, patch: &Patch) -> Option<String> {
     let words = match error {
         Error::ChangedTwice { path } => format!("invalid patch: multiple operations target {path}"),
         Error::BadAnchor { path, anchor, lines, .. } if lines.is_empty() => {
