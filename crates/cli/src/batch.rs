@@ -1,12 +1,13 @@
 //! `pinfold batch`
 
-use std::io::{self, BufRead, Write as _};
+use std::io::{self, BufRead, Read as _, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
 use pinfold::Error;
 use pinfold_dialects::{Answer, Toolbox, core_dialects};
+use pinfold_mcp::limits::MAX_MESSAGE_BYTES;
 use serde_json::Value;
 
 use crate::options::SessionOptions;
@@ -28,16 +29,44 @@ impl Batch {
         let mut input = io::stdin().lock();
         let mut line = Vec::new();
         loop {
-            line.clear();
-            let read = input.read_until(b'\n', &mut line).context("cannot read standard input")?;
-            if read == 0 {
-                return Ok(ExitCode::SUCCESS);
-            }
-            if !line.trim_ascii().is_empty() {
-                print_line(&answer(&toolbox, &line).to_json_text())?;
-            }
+            let read = read_line(&mut input, MAX_MESSAGE_BYTES, &mut line);
+            let answer = match read.context("cannot read standard input")? {
+                Line::End => return Ok(ExitCode::SUCCESS),
+                Line::TooLong => refuse(
+                    &toolbox,
+                    format!("a line can have {MAX_MESSAGE_BYTES} bytes; this one has more"),
+                ),
+                Line::Whole if line.trim_ascii().is_empty() => continue,
+                Line::Whole => answer(&toolbox, &line),
+            };
+            print_line(&answer.to_json_text())?;
         }
     }
+}
+
+/// How much of a line was read.
+#[derive(Debug, Eq, PartialEq)]
+enum Line {
+    Whole,
+    /// The rest was skipped.
+    TooLong,
+    /// The input has ended.
+    End,
+}
+
+/// Reads a line of at most `max` bytes.
+fn read_line(input: &mut impl BufRead, max: usize, line: &mut Vec<u8>) -> io::Result<Line> {
+    line.clear();
+    let read = input.by_ref().take(max as u64 + 1).read_until(b'\n', line)?;
+    if read > max && line.last() != Some(&b'\n') {
+        input.skip_until(b'\n')?;
+        return Ok(Line::TooLong);
+    }
+    Ok(if read == 0 { Line::End } else { Line::Whole })
+}
+
+fn refuse(toolbox: &Toolbox, problem: String) -> Answer {
+    toolbox.refuse(&Error::InvalidArgument(problem))
 }
 
 fn answer(toolbox: &Toolbox, line: &[u8]) -> Answer {
@@ -45,7 +74,7 @@ fn answer(toolbox: &Toolbox, line: &[u8]) -> Answer {
         Ok((tool, arguments)) => toolbox.call(&tool, arguments),
         Err(problem) => {
             let shape = "a line must be {\"tool\": NAME, \"args\": OBJECT}";
-            toolbox.refuse(&Error::InvalidArgument(format!("{shape}: {problem}")))
+            refuse(toolbox, format!("{shape}: {problem}"))
         }
     }
 }
@@ -77,6 +106,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_and_the_next_one_is_read() {
+        let mut input = &b"1234\n12345\n123456789\n12\n12345"[..];
+        let mut line = Vec::new();
+        let mut next = || {
+            let read = read_line(&mut input, 4, &mut line).unwrap();
+            assert!(line.len() <= 5, "{line:?}");
+            (read, line.clone())
+        };
+        assert_eq!(next(), (Line::Whole, b"1234\n".to_vec()));
+        assert_eq!(next().0, Line::TooLong);
+        assert_eq!(next().0, Line::TooLong);
+        assert_eq!(next(), (Line::Whole, b"12\n".to_vec()));
+        assert_eq!(next().0, Line::TooLong);
+        assert_eq!(next().0, Line::End);
+    }
 
     #[test]
     fn a_line_is_a_tool_and_its_arguments() {

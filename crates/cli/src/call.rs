@@ -3,10 +3,11 @@
 use std::io::Read as _;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use pinfold::ReadRule;
 use pinfold_dialects::core_dialects;
+use pinfold_mcp::limits::MAX_MESSAGE_BYTES;
 use serde_json::{Value, json};
 
 use crate::TOOL_ERROR;
@@ -46,7 +47,11 @@ impl Call {
             None => return Ok(json!({})),
             Some("-") => {
                 let mut text = Vec::new();
-                std::io::stdin().read_to_end(&mut text).context("cannot read standard input")?;
+                let read =
+                    std::io::stdin().take(MAX_MESSAGE_BYTES as u64 + 1).read_to_end(&mut text);
+                if read.context("cannot read standard input")? > MAX_MESSAGE_BYTES {
+                    bail!("the arguments can have {MAX_MESSAGE_BYTES} bytes; these have more");
+                }
                 text
             }
             Some(text) => text.as_bytes().to_vec(),

@@ -35,7 +35,8 @@ pub(crate) fn too_many(text: &[u8]) -> Option<BadMessage> {
 pub(crate) type BadMessage = Box<(ErrorData, Option<RequestId>)>;
 
 /// The parts of a message that its answer depends on. The rest only has to be JSON in form: half a surrogate
-/// pair, invalid UTF-8, or a number that no float can hold or that Python writes as `NaN` may be in it.
+/// pair, invalid UTF-8, a control character, or a number that no float can hold or that Python writes as `NaN` may be
+/// in it.
 #[derive(Deserialize)]
 struct Envelope {
     id: Option<RequestId>,
@@ -53,6 +54,11 @@ impl Envelope {
 fn readable(text: &[u8]) -> Option<Cow<'_, str>> {
     let text = String::from_utf8_lossy(text);
     let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    if is_json(&text) {
+        return Some(text);
+    }
+    // Encoders that were written by hand leave them in strings as they are.
+    let text: Cow<'_, str> = text.replace(|letter: char| letter < ' ', " ").into();
     if is_json(&text) {
         return Some(text);
     }
@@ -206,6 +212,7 @@ mod tests {
             r#"{"\ud83d": 1}"#,
             "[-1e400]",
             r#"["\"NaN", NaN, -Infinity]"#,
+            "\"a\u{0}b\tc\"",
         ] {
             let text = format!(r#"{{"params":{{"a":{value}}},"method":"tools/call","id":"x"}}"#);
             let id = Some(RequestId::String("x".into()));

@@ -198,13 +198,12 @@ fn make(
             Err(error) => return Err(roll_back(view, applied, &infos, entries, error)),
         }
     }
-    if applied.len() > 1 {
-        // This must come before the journal confirms the set. Otherwise a sweep would restore parts of it.
-        applied
-            .iter_mut()
-            .filter_map(|done| done.discard_rollback.take())
-            .for_each(|discard| discard());
-    }
+    // This must come before the journal confirms the changes. Otherwise a sweep would restore what it confirms as
+    // removed, if the process is killed in between.
+    applied
+        .iter_mut()
+        .filter_map(|done| done.discard_rollback.take())
+        .for_each(|discard| discard());
     (receipt.id, receipt.warning) = entries.confirm();
     for (([before, after], info), lines) in states.iter().flatten().zip(&infos).zip(lines) {
         view.call().audit_trace().changed(before, after);

@@ -147,21 +147,39 @@ fn text_with_path((path, proposal): &(String, Proposal)) -> String {
     }
 }
 
-/// Changes in at most about `max_chars` characters: each is cut to its share, and what a short one leaves goes to the others.
+/// Changes in at most about `max_chars` characters: each is cut to its share, and what a short one leaves goes to the
+/// others. If they do not all fit, the paths of the others follow, as many as fit.
 fn shares(changes: &[(String, Proposal)], max_chars: usize) -> String {
     /// The head and the tail of a change that tell something.
     const MIN_SHARE: usize = 200;
-    let fitting = (max_chars / MIN_SHARE).max(1).min(changes.len());
+    let all_fit = changes.len() * MIN_SHARE <= max_chars;
+    let room = if all_fit { max_chars } else { max_chars / 4 * 3 };
+    let fitting = (room / MIN_SHARE).max(1).min(changes.len());
     let mut shown = String::new();
     for (number, change) in changes[..fitting].iter().enumerate() {
-        let left = max_chars.saturating_sub(shown.chars().count());
+        let left = room.saturating_sub(shown.chars().count());
         let text = text_with_path(change);
         let share = head_and_tail(text.trim_end_matches('\n'), left / (fitting - number));
         shown.push_str(&format!("{share}\n"));
     }
     match changes.len() - fitting {
         0 => {}
-        hidden => shown.push_str(&format!("… {hidden} changes not shown …\n")),
+        hidden => {
+            shown.push_str(&format!("… {hidden} changes not shown …\n"));
+            let mut left = max_chars.saturating_sub(shown.chars().count());
+            let names = changes[fitting..].iter().map(|(path, _)| one_line(path.as_bytes()));
+            let names = names.take_while(|name| {
+                let length = name.chars().count() + 1;
+                let fits = length <= left;
+                left = left.saturating_sub(length);
+                fits
+            });
+            let names: Vec<_> = names.collect();
+            names.iter().for_each(|name| shown.push_str(&format!("{name}\n")));
+            if names.len() < hidden {
+                shown.push_str(&format!("… and {} more …\n", hidden - names.len()));
+            }
+        }
     }
     shown
 }
@@ -444,7 +462,14 @@ mod tests {
         }
         let many = (0..300).map(|number| change(&format!("{number}/.envrc"), 9, "x")).collect();
         let shown = Proposal::of_all(many, padding()).preview(4_000);
-        assert!(shown.contains("… 285 changes not shown …"), "{shown}");
+        assert!(shown.contains("… 289 changes not shown …"), "{shown}");
+        assert!(shown.chars().count() < 4_300, "{}", shown.len());
+        // Of those, as many paths are shown as fit, so that the user sees what else is changed.
+        let few: Vec<_> = (0..60).map(|number| change(&format!("{number}.json"), 9, "x")).collect();
+        let last = vec![change(".envrc", 0, "evil")];
+        let shown = Proposal::of_all(few.into_iter().chain(last).collect(), Vec::new());
+        let shown = shown.preview(4_000);
+        assert!(shown.lines().any(|line| line == ".envrc"), "{shown}");
     }
 
     #[test]

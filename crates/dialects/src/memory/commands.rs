@@ -91,7 +91,11 @@ impl DispatchTool for Memory {
         let command = self.command.as_str();
         let not_there = || format!("Error: The path {path} does not exist");
         Some(match error {
-            Error::Outside { .. } => format!("Path {path} would escape {TOP} directory"),
+            Error::Outside { path: outside, .. } => {
+                let new = self.new_path.as_deref().and_then(|new| memory_file(new).ok());
+                let new = new.filter(|new| new.path == *outside).map(|new| new.shown);
+                format!("Path {} would escape {TOP} directory", new.as_ref().unwrap_or(path))
+            }
             Error::NotFound { .. } | Error::DirectoryNotFound { .. } | Error::Dangling { .. }
                 if matches!(command, "insert" | "delete" | "rename") =>
             {

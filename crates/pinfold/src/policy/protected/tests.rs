@@ -26,6 +26,10 @@ fn secrets_are_known_by_name_at_any_depth() {
         ".env ",
         "\u{FF0E}env",
         "home/.docker/config.json",
+        ".authinfo.gpg",
+        ".rclone.conf",
+        ".pulumi/credentials.json",
+        ".snowsql/config",
     ] {
         assert!(asks(Access::Read, path), "{path}");
         assert!(may_be_protected(Access::Read, path.as_bytes()), "{path}");
@@ -81,6 +85,9 @@ fn places_that_make_code_run_are_known_whether_they_are_there_or_not() {
         ".idea/x",
         ".husky/pre-commit",
         ".envrc",
+        ".envrc.local",
+        ".opencode.json",
+        ".theia/tasks.json",
         ".github/workflows/ci.yml",
         "sub/.github/workflows/ci.yml",
     ] {
