@@ -3,7 +3,7 @@
 //!
 //! `load [--write]` prints tables for `docs/BENCHMARKS.md`, and with `--write` draws `docs/images/load.svg`. It fails if a call
 //! fails that no limit forbids, or if a client that searches without end more than doubles the time of another's small
-//! reads.
+//! reads, by the median or by the 99th percentile. `load --fair` measures only that.
 
 mod client;
 mod growth;
@@ -34,6 +34,9 @@ const FILES: usize = 2_000;
 pub(crate) fn run() -> ExitCode {
     raise_file_limit();
     let place = Place::new(FILES);
+    if std::env::args().any(|argument| argument == "--fair") {
+        return if fair(&place) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let mut good = true;
     println!("\n| clients | calls a second | p50 (ms) | p99 (ms) | memory for each session (KB) |");
     println!("|---:|---:|---:|---:|---:|");
@@ -336,7 +339,7 @@ fn fair(place: &Place) -> bool {
         "| while another searches without end ({searched} searches) | {:.3} | {:.3} | {:.3} |",
         beside[0], beside[1], beside[2]
     );
-    let fair = beside[0] <= 2.0 * alone[0];
+    let fair = beside[0] <= 2.0 * alone[0] && beside[2] <= 2.0 * alone[2];
     if !fair {
         eprintln!("a client that searches holds up another by more than twice");
     }

@@ -204,7 +204,8 @@ impl Work {
         Ok(())
     }
 
-    /// Checks that no temp file is left after a call has swept the directory.
+    /// Checks that no temp file is left after a call has swept the directory. The rest of a directory that was being
+    /// deleted stays, under a name that says so: others may have put files into it.
     fn check_names(&self) -> Result<(), String> {
         let arguments = json!({"path": "probe.txt", "content": "probe\n"}).to_string();
         let made = self.pinfold(&["call", "--dialect", "dotted", "file.write", &arguments], "");
@@ -212,7 +213,12 @@ impl Work {
             return Err(format!("the next call fails: {made:?}"));
         }
         let names = fs::read_dir(self.root()).map_err(|error| error.to_string())?;
-        let names = names.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let is_rest = |entry: &fs::DirEntry| {
+            let name = entry.file_name().to_string_lossy().starts_with(".pinfold-kept-");
+            name && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        };
+        let names = names.flatten().filter(|entry| !is_rest(entry));
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
         match names.into_iter().find(|name| is_temporary(name)) {
             Some(name) => Err(format!("{name} is left behind")),
             None => Ok(()),
@@ -240,15 +246,19 @@ fn is_temporary(name: &str) -> bool {
     last.starts_with(".pinfold-")
 }
 
+/// The files below a directory, without temp files and without directories that a removal has set aside.
 fn tree(dir: &Path) -> Result<Tree> {
     let mut found = Tree::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+        if is_temporary(&name) {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
             let below = tree(&path)?.into_iter();
             found.extend(below.map(|(below, content)| (format!("{name}/{below}"), content)));
-        } else if !is_temporary(&name) {
+        } else {
             found.insert(name, fs::read(&path)?);
         }
     }
