@@ -100,7 +100,7 @@ export interface Settings {
    * Default: `"auto"`.
    */
   index?: "auto" | "strict" | "off" | null | undefined;
-  /** How many bytes of memory the index takes; if not set, 3 % of the memory and at most 256 MiB. */
+  /** Bytes of memory that the index may take, with the cached contents; by default 3 % of the memory, at most 256 MiB. */
   maxIndexBytes?: number | null | undefined;
   /**
    * How much text a search reads after its page is full, to count the other matches, in bytes.

@@ -142,7 +142,7 @@ class Settings(TypedDict, total=False):
     # Default: `"auto"`.
     index: Literal["auto", "strict", "off"]
 
-    # How many bytes of memory the index takes; if not set, 3 % of the memory and at most 256 MiB.
+    # Bytes of memory that the index may take, with the cached contents; by default 3 % of the memory, at most 256 MiB.
     max_index_bytes: int | None
 
     # How much text a search reads after its page is full, to count the other matches, in bytes.
