@@ -64,8 +64,8 @@ impl OldVersion {
     }
 
     /// Gives up the rollback: from now on, neither this process nor a sweep puts the file back.
-    pub fn settle(&mut self) {
-        self.entry.give_up();
+    pub fn discard_rollback(&mut self) {
+        self.entry.discard_rollback();
     }
 
     /// Gives the old file its name back, unless the name is taken.
@@ -73,7 +73,7 @@ impl OldVersion {
         self.entry.delete_on_drop = false;
         match self.entry.dir.put_back(&self.entry.name, name) {
             PutBack::Done => Ok(()),
-            PutBack::Taken | PutBack::Failed => Err(self.entry.keep()),
+            PutBack::Taken | PutBack::Failed => Err(self.entry.keep_and_report()),
         }
     }
 
@@ -194,36 +194,13 @@ impl Target {
         match (made.old_version, now) {
             (Some(old), None) => old.put_back(&self.name),
             (Some(old), Some(_)) if is_ours => old.exchange_back(&self.name),
-            (Some(mut old), Some(_)) => Err(old.entry.keep()),
+            (Some(mut old), Some(_)) => Err(old.entry.keep_and_report()),
             (None, None) => Ok(()),
             (None, Some(_)) if is_ours => {
                 let removed = retry(|| sys::remove(dir.fd(), self.name.as_bytes()));
                 removed.ok_or(Error::CreatedRemains { emptied: false })
             }
             (None, Some(_)) => Err(Error::Changed),
-        }
-    }
-
-    /// Undoes [`Self::link`], if the symlink is still there.
-    pub fn remove_link(&self, to: &[u8]) -> Result<()> {
-        let dir = self.current_dir()?;
-        match sys::read_link(dir.fd(), self.name.as_bytes()) {
-            Ok(found) if found == to => {
-                let removed = retry(|| sys::remove(dir.fd(), self.name.as_bytes()));
-                removed.ok_or(Error::CreatedRemains { emptied: false })
-            }
-            Ok(_) => Err(Error::Changed),
-            Err(Errno::NOENT) => Ok(()),
-            Err(other) => Err(other.into()),
-        }
-    }
-
-    /// Undoes [`Self::make_directory`], if the directory is empty.
-    pub fn remove_directory(&self) -> Result<()> {
-        match sys::remove_dir(self.current_dir()?.fd(), self.name.as_bytes()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Error::NotEmpty),
-            Err(other) => Err(other.into()),
         }
     }
 
@@ -237,58 +214,6 @@ impl Target {
     pub(crate) fn make_parents(&self, durability: Durability) -> Result<Parents<'_>> {
         let mode = if self.location.root.is_private() { 0o700 } else { 0o777 };
         Parents::make(&self.dir, &self.missing, mode, durability)
-    }
-
-    /// Creates a symlink at a free path.
-    pub fn link(&self, to: &[u8], durability: Durability) -> Result<()> {
-        let parents = self.make_parents(durability)?;
-        let dir = parents.dir();
-        self.check_directory(dir)?;
-        self.deadline.check()?;
-        match sys::make_link(dir.fd(), to, self.name.as_bytes()) {
-            Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
-            other => other?,
-        }
-        if let Err(error) = self.check_made(dir, durability, None) {
-            let removed = retry(|| sys::remove(dir.fd(), self.name.as_bytes()));
-            return Err(removed.map_or(Error::CreatedRemains { emptied: false }, |()| error));
-        }
-        parents.keep();
-        Ok(())
-    }
-
-    /// Creates a directory at a free path, with `mode` if it is given.
-    pub fn make_directory(&self, durability: Durability, mode: Option<u32>) -> Result<()> {
-        let parents = self.make_parents(durability)?;
-        let dir = parents.dir();
-        let lock = dir.lock(&self.deadline)?;
-        // If a killed process has set a directory aside, it gets its name back first.
-        dir.sweep(&lock, None, &self.deadline);
-        self.check_directory(dir)?;
-        self.deadline.check()?;
-        match sys::make_dir(dir.fd(), self.name.as_bytes()) {
-            Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
-            other => other?,
-        }
-        if let Err(error) = self.check_made(dir, durability, mode) {
-            // `rmdir` fails unless the directory is empty, so files of other processes are not lost.
-            retry(|| sys::remove_dir(dir.fd(), self.name.as_bytes()));
-            return Err(error);
-        }
-        parents.keep();
-        Ok(())
-    }
-
-    fn check_made(&self, dir: &Dir, durability: Durability, mode: Option<u32>) -> Result<()> {
-        if let Some(mode) = mode {
-            let made = sys::open_at(dir.fd(), self.name.as_bytes(), sys::DIRECTORY)?;
-            sys::change_mode(made, mode & 0o1777)?;
-        }
-        self.check_directory(dir)?;
-        if durability == Durability::Full {
-            dir.sync()?;
-        }
-        self.deadline.check()
     }
 
     /// Fails if the path no longer leads to the directory of the change.

@@ -145,7 +145,7 @@ impl<'t> Swap<'t> {
             }
             let restore = || self.restore_in_place(original, &self.temp.entry);
             let restored = is_original.then(restore).flatten();
-            return Err(restored.unwrap_or_else(|| self.temp.entry.keep()));
+            return Err(restored.unwrap_or_else(|| self.temp.entry.keep_and_report()));
         }
         self.temp.entry.delete_on_drop = true;
         let meta = self.temp.meta_now();
@@ -242,7 +242,7 @@ impl<'t> Swap<'t> {
     ) -> Error {
         if is_placed && !self.remove_placed() {
             let restored = self.restore_in_place(original, &aside);
-            return restored.unwrap_or_else(|| aside.keep());
+            return restored.unwrap_or_else(|| aside.keep_and_report());
         }
         match self.dir.put_back(&aside.name, &self.target.name) {
             PutBack::Done => error,
@@ -251,7 +251,7 @@ impl<'t> Swap<'t> {
                 aside.delete_on_drop = true;
                 error
             }
-            PutBack::Taken | PutBack::Failed => aside.keep(),
+            PutBack::Taken | PutBack::Failed => aside.keep_and_report(),
         }
     }
 }

@@ -11,6 +11,7 @@
 mod ambient;
 mod atomic;
 mod backups;
+mod create;
 mod deadline;
 mod dir;
 mod error;

@@ -147,7 +147,7 @@ impl Removal {
         if let Err(error) = self.verify(&temp.name, durability) {
             return Err(match self.dir.put_back(&temp.name, &self.name) {
                 PutBack::Done => error,
-                PutBack::Taken | PutBack::Failed => temp.keep(),
+                PutBack::Taken | PutBack::Failed => temp.keep_and_report(),
             });
         }
         temp.delete_on_drop = true;

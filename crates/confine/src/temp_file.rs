@@ -25,7 +25,7 @@ pub(crate) struct TempEntry {
 
 impl TempEntry {
     /// Renames the entry to a name that is never swept, and returns the error with that name.
-    pub(crate) fn keep(&mut self) -> Error {
+    pub(crate) fn keep_and_report(&mut self) -> Error {
         self.delete_on_drop = false;
         match keep(&self.dir, &self.name) {
             Some(kept) => self.name = kept,
@@ -50,7 +50,7 @@ impl TempEntry {
     }
 
     /// Renames an entry with an aside name, so that the next sweep deletes it instead of putting it back.
-    pub(crate) fn give_up(&mut self) {
+    pub(crate) fn discard_rollback(&mut self) {
         let aside = TempName::parse(self.name.as_bytes()).is_some_and(|it| it.aside_of().is_some());
         if let (true, Ok(meta), Ok(temp)) = (aside, self.dir.meta(&self.name), TempName::new())
             && let Ok(name) = temp.with(Some(meta.identity.inode()), None).name()
@@ -85,7 +85,7 @@ impl Drop for TempEntry {
                 _ = retry(|| sys::truncate(written, 0));
             }
             Some(_) => {}
-            None => self.give_up(),
+            None => self.discard_rollback(),
         }
     }
 }

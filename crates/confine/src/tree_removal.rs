@@ -261,7 +261,7 @@ impl TreeRemoval {
         if let Err(error) = self.verify(&temp.name, durability) {
             return Err(match dir.put_back(&temp.name, name) {
                 PutBack::Done => error,
-                PutBack::Taken | PutBack::Failed => temp.keep(),
+                PutBack::Taken | PutBack::Failed => temp.keep_and_report(),
             });
         }
         let entries = self.entries.iter().map(|entry| (entry.path.clone(), entry.meta)).collect();
@@ -324,7 +324,7 @@ pub struct RemovedTree {
 
 impl RemovedTree {
     /// Gives up the rollback: from now on, neither this process nor a sweep puts the directory back.
-    pub fn settle(&mut self) {
+    pub fn discard_rollback(&mut self) {
         if let Some(entry) = &mut self.entry
             && let (Ok(meta), Ok(temp)) = (entry.dir.meta(&entry.name), TempName::new())
             && let Ok(name) = temp.with(Some(meta.identity.inode()), None).name()
@@ -340,7 +340,7 @@ impl RemovedTree {
         let Some(mut entry) = self.entry.take() else { return Ok(()) };
         match entry.dir.put_back(&entry.name, &self.name) {
             PutBack::Done => Ok(()),
-            PutBack::Taken | PutBack::Failed => Err(entry.keep()),
+            PutBack::Taken | PutBack::Failed => Err(entry.keep_and_report()),
         }
     }
 }
@@ -348,7 +348,7 @@ impl RemovedTree {
 impl Drop for RemovedTree {
     fn drop(&mut self) {
         // Under the new name, no sweep puts back a directory that is half deleted.
-        self.settle();
+        self.discard_rollback();
         let Some(entry) = self.entry.take() else { return };
         let TempEntry { dir, name: top, .. } = &entry;
         // The entries of a directory come after it.

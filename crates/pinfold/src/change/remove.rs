@@ -70,6 +70,9 @@ impl Change for Remove {
         let mut old = self.removal.remove(durability)?;
         let unverified = std::mem::take(&mut old.unverified);
         let put_back = move |old: OldVersion| name.map_or(Ok(()), |name| old.put_back(&name));
-        Ok(Applied { unverified, ..Applied::displacing(old, OldVersion::settle, put_back) })
+        Ok(Applied {
+            unverified,
+            ..Applied::displacing(old, OldVersion::discard_rollback, put_back)
+        })
     }
 }

@@ -123,7 +123,7 @@ impl Change for RemoveFromTree {
         let unverified = std::mem::take(&mut removed.unverified);
         Ok(Applied {
             unverified,
-            ..Applied::displacing(removed, RemovedTree::settle, RemovedTree::put_back)
+            ..Applied::displacing(removed, RemovedTree::discard_rollback, RemovedTree::put_back)
         })
     }
 }
