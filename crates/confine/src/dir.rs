@@ -71,7 +71,7 @@ impl Dir {
     /// Opens a regular file.
     pub(crate) fn file(&self, name: &Name) -> Result<File> {
         let fd = sys::open_at(&self.fd, name.as_bytes(), rustix::fs::OFlags::RDONLY);
-        File::regular(fd.map_err(crate::root::OpenError::from)?)
+        File::regular(fd.map_err(crate::root::open_error)?)
     }
 
     /// A second handle, which can be listed, locked and flushed. The first may be `O_PATH`.

@@ -375,15 +375,20 @@ impl From<Errno> for OpenError {
     }
 }
 
-impl From<OpenError> for Error {
-    fn from(error: OpenError) -> Self {
-        match error {
+impl OpenError {
+    pub(crate) fn into_error(self) -> Error {
+        match self {
             // Callers that resolve symlinks have handled this, so another process has put one there.
-            OpenError::Symlink => Self::Changed,
-            OpenError::NotRegular(kind) => Self::NotRegular(kind),
-            OpenError::Os(errno) => errno.into(),
+            Self::Symlink => Error::Changed,
+            Self::NotRegular(kind) => Error::NotRegular(kind),
+            Self::Os(errno) => errno.into(),
         }
     }
+}
+
+/// The error for a failed open or stat.
+pub(crate) fn open_error(errno: Errno) -> Error {
+    OpenError::from(errno).into_error()
 }
 
 /// Opens one name in a directory, if it is a file or a directory. Temp files do not exist for callers.

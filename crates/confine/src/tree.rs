@@ -22,7 +22,7 @@ use state::State;
 
 use crate::dir::kind_of;
 use crate::ignore_files::{Rules, is_ignore_file};
-use crate::root::{OpenError, Root};
+use crate::root::{Root, open_error};
 use crate::temp_name::is_own_temp;
 use crate::{Deadline, FileId, Kind, Metadata, RelPath, Result, Workspace, sys};
 
@@ -213,7 +213,7 @@ impl Tree {
             }
             (known, state.unplaced)
         };
-        let dir = root.open_below(path, sys::DIRECTORY).map_err(OpenError::from)?;
+        let dir = root.open_below(path, sys::DIRECTORY).map_err(open_error)?;
         // The watch is added before the directory is read, so every later change causes an event.
         let epoch = self.watch(enter, &dir);
         let changes = known.as_ref().map(|node| node.changed_names().len());

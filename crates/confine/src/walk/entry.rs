@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::OFlags;
 
 use crate::path::name_of;
-use crate::root::{OpenError, Root};
+use crate::root::{Root, open_error};
 use crate::tree::{Entered, Node};
 use crate::{Error, File, Kind, Metadata, Place, RelPath, Result, Workspace, sys};
 
@@ -89,7 +89,7 @@ pub(super) struct Listed {
 
 impl Listed {
     fn open(&self) -> Result<OwnedFd> {
-        Ok(self.root.open_below(&self.path, sys::DIR_PATH).map_err(OpenError::from)?)
+        self.root.open_below(&self.path, sys::DIR_PATH).map_err(open_error)
     }
 
     fn stat(&self, entry: usize, handle: impl AsFd) -> Result<Metadata> {
@@ -110,7 +110,7 @@ impl Listed {
 
     fn file(&self, entry: usize, handle: impl AsFd) -> Result<File> {
         let fd = sys::open_at(handle, self.node.name(entry), OFlags::RDONLY);
-        File::regular(fd.map_err(OpenError::from)?)
+        File::regular(fd.map_err(open_error)?)
     }
 }
 

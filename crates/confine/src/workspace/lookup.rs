@@ -9,7 +9,7 @@ use super::{Place, Workspace};
 use crate::dir::{Dir, Entry};
 use crate::path::{Step, without_parent_steps};
 use crate::resolve::{Last, Resolved};
-use crate::root::OpenError;
+use crate::root::{OpenError, open_error};
 use crate::temp_name::is_temp;
 use crate::{Error, File, Kind, Metadata, Name, RawPath, Result, Times, sys};
 
@@ -58,7 +58,7 @@ impl Workspace {
         if let Some(path) = without_parent_steps(&steps) {
             match self.roots[root].open_checked(&path, flags) {
                 Err(OpenError::Symlink) => {}
-                Err(other) => return Err(other.into()),
+                Err(other) => return Err(other.into_error()),
                 Ok(fd) => return Ok((Place { root, path }, fd)),
             }
         }
@@ -80,7 +80,7 @@ impl Workspace {
             match self.roots[place.root].open_checked(&place.path, flags) {
                 // Another process has just put a symlink there, so the path is resolved again.
                 Err(OpenError::Symlink) => {}
-                Err(other) => return Err(other.into()),
+                Err(other) => return Err(other.into_error()),
                 Ok(fd) => return Ok((place, fd)),
             }
         }
@@ -89,12 +89,13 @@ impl Workspace {
 
     /// Opens a regular file at a place that was found before.
     pub fn open_place(&self, place: &Place) -> Result<File> {
-        File::regular(self.roots[place.root].open_checked(&place.path, OFlags::RDONLY)?)
+        let fd = self.roots[place.root].open_checked(&place.path, OFlags::RDONLY);
+        File::regular(fd.map_err(OpenError::into_error)?)
     }
 
     /// The metadata of a place that was found before, and the target of a symlink.
     pub fn lstat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
-        let (meta, _, link_target) = self.stat_place(place).map_err(OpenError::from)?;
+        let (meta, _, link_target) = self.stat_place(place).map_err(open_error)?;
         Ok((meta, link_target))
     }
 
@@ -132,7 +133,7 @@ impl Workspace {
         if !missing.is_empty() {
             return Err(Error::NotFound);
         }
-        let (meta, times, link_target) = self.stat_place(&place).map_err(OpenError::from)?;
+        let (meta, times, link_target) = self.stat_place(&place).map_err(open_error)?;
         Ok(Stat { place: self.in_innermost_root(place), meta, times, link_target })
     }
 
@@ -170,6 +171,6 @@ impl Workspace {
     /// At most `max` entries of a directory that was found before.
     pub fn entries(&self, place: &Place, max: usize) -> Result<Vec<Entry>> {
         let fd = self.roots[place.root].open_below(&place.path, sys::DIR_PATH);
-        Dir::new(fd.map_err(OpenError::from)?)?.entries(max)
+        Dir::new(fd.map_err(open_error)?)?.entries(max)
     }
 }
