@@ -227,7 +227,7 @@ fn a_page_of_another_site_can_neither_read_nor_answer() {
     ));
     tab.wait("article.request.ready");
     assert_eq!(stage.content("a.txt"), "one\n");
-    tab.click("pin-request >> text=Deny…");
+    tab.click("pin-request >> text=Deny with a message…");
     tab.click("pin-request .denying >> text=Deny");
     assert_eq!(answered(&mut server, id)["error"], "permission_denied");
 }

@@ -40,7 +40,6 @@ impl Tool for Write {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         let mut write = operations::Write::new(self.path.raw()?, self.content.as_str());
         write.read_rule = ctx.read_rule(ReadRule::Off);
-        write.counts_lines = false;
         Ok(write)
     }
 

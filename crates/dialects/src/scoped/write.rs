@@ -50,7 +50,6 @@ impl Tool for Write {
             write.parents = Parents::Refuse;
         }
         write.read_rule = ctx.read_rule(ReadRule::Off);
-        write.counts_lines = false;
         Ok(write)
     }
 
