@@ -208,8 +208,8 @@ impl Tree {
                 && node.is_watched(state.watch.epoch())
             {
                 drop(state);
-                let node = self.below(path, node, above);
-                return Ok(Entered { node, is_watched: true, handle: None });
+                let (node, is_watched) = self.below(path, node, above);
+                return Ok(Entered { node, is_watched, handle: None });
             }
             (known, state.unplaced)
         };
@@ -226,32 +226,34 @@ impl Tree {
             if epoch != 0 {
                 self.lock().note_watched(path, node);
             }
-            let node = self.below(path, node, above);
-            return Ok(Entered { node, is_watched: epoch != 0, handle: Some(dir) });
+            let (node, is_cached) = self.below(path, node, above);
+            let is_watched = epoch != 0 && is_cached;
+            return Ok(Entered { node, is_watched, handle: Some(dir) });
         }
         let (node, can_be_kept) = read(workspace, enter, &dir, meta, buffer)?;
         let node = Arc::new(node);
         node.set_watched(epoch);
-        if mode != IndexMode::Off && can_be_kept {
-            self.keep(path, &node, known.as_ref().zip(changes), unplaced);
-        }
-        Ok(Entered { node, is_watched: epoch != 0 && can_be_kept, handle: Some(dir) })
+        let is_cached = mode != IndexMode::Off
+            && can_be_kept
+            && self.keep(path, &node, known.as_ref().zip(changes), unplaced);
+        Ok(Entered { node, is_watched: epoch != 0 && is_cached, handle: Some(dir) })
     }
 
-    /// The same directory below the current ignore files.
-    fn below(&self, path: &RelPath, node: &Arc<Node>, above: &Arc<Rules>) -> Arc<Node> {
-        if Arc::ptr_eq(&node.above, above) {
-            return node.clone();
-        }
+    /// The same directory below the current ignore files, and whether that is cached. If another call has listed the
+    /// directory meanwhile, only the other node gets events.
+    fn below(&self, path: &RelPath, node: &Arc<Node>, above: &Arc<Rules>) -> (Arc<Node>, bool) {
         let mut state = self.lock();
-        let moved = Arc::new(node.below(above));
-        if let Some(known) = state.nodes.get_mut(path).filter(|known| Arc::ptr_eq(known, node)) {
-            *known = moved.clone();
-            state.note_hard_links(path, &moved);
-            // From here on, only the new node gets events.
-            state.note_names(None);
+        let known = state.nodes.get_mut(path).filter(|known| Arc::ptr_eq(known, node));
+        if Arc::ptr_eq(&node.above, above) {
+            return (node.clone(), known.is_some());
         }
-        moved
+        let moved = Arc::new(node.below(above));
+        let Some(known) = known else { return (moved, false) };
+        *known = moved.clone();
+        state.note_hard_links(path, &moved);
+        // From here on, only the new node gets events.
+        state.note_names(None);
+        (moved, true)
     }
 
     /// Watches an open directory, if it is worth it. Returns the epoch, or 0.
@@ -263,15 +265,15 @@ impl Tree {
         if worth { state.watch.add(enter.path, dir) } else { 0 }
     }
 
-    /// Caches a directory that was listed, unless another call did so meanwhile. `before` is the node that was cached
-    /// when the listing began, and the number of its changes by then.
+    /// Caches a directory that was listed, unless another call did so meanwhile, and returns whether it is cached.
+    /// `before` is the node that was cached when the listing began, and the number of its changes by then.
     fn keep(
         &self,
         path: &RelPath,
         node: &Arc<Node>,
         before: Option<(&Arc<Node>, usize)>,
         unplaced: u64,
-    ) {
+    ) -> bool {
         let mut state = self.lock();
         let known = state.nodes.get(path).cloned();
         match (before, &known) {
@@ -286,16 +288,18 @@ impl Tree {
                 }
                 node.take_over(known);
             }
-            _ => return,
+            _ => return false,
         }
         let entries = state.entries - known.map_or(0, |known| known.len()) + node.len();
-        if entries <= MAX_ENTRIES {
-            state.entries = entries;
-            state.nodes.insert(path.clone(), node.clone());
-            if node.is_watched(state.watch.epoch()) {
-                state.note_watched(path, node);
-            }
+        if entries > MAX_ENTRIES {
+            return false;
         }
+        state.entries = entries;
+        state.nodes.insert(path.clone(), node.clone());
+        if node.is_watched(state.watch.epoch()) {
+            state.note_watched(path, node);
+        }
+        true
     }
 }
 

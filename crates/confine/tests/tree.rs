@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use pinfold_confine::fault::interleave;
 use pinfold_confine::{
     Candidate, Deadline, FilterDecision, IgnoreFiles, IndexMode, Kind, Place, RelPath, Result,
     Skipped, Visibility, Visitor, Walk, WalkEntry, Workspace,
@@ -198,6 +199,28 @@ fn a_large_tree_is_watched_and_a_small_one_is_compared() {
     assert_eq!(changed.len(), 1, "{changed:?}");
     let (_, _, all_watched) = walk(&workspace, IndexMode::Strict, &start);
     assert!(!all_watched);
+}
+
+/// Events go to the listing that is cached. A set of files with another listing would miss them.
+#[test]
+fn a_directory_that_another_walk_lists_at_the_same_time_does_not_count_as_watched() {
+    let (_dir, root) = large();
+    if !is_watched(&root) {
+        return;
+    }
+    let workspace = Arc::new(Workspace::open([&root], None).unwrap());
+    let start = RelPath::default();
+    walk(&workspace, IndexMode::Auto, &start);
+    let (other, from) = (workspace.clone(), start.clone());
+    let others = move || {
+        let walk = move || walk(&other, IndexMode::Auto, &from).2;
+        assert!(std::thread::spawn(walk).join().unwrap());
+    };
+    let report = interleave(vec![("getdents", 1, Box::new(others))], || {
+        walk(&workspace, IndexMode::Auto, &start).2
+    });
+    assert!(!report.result);
+    assert!(walk(&workspace, IndexMode::Auto, &start).2);
 }
 
 #[test]
