@@ -201,7 +201,8 @@ pub struct LogFile {
 impl LogFile {
     /// Opens or creates the file, and removes other users' access to it.
     ///
-    /// A symlink is refused, because its owner could choose which file is written to and gets another mode.
+    /// A symlink or a second hard link is refused, because whoever made it could choose which file is written to and gets
+    /// another mode.
     /// `/dev/stderr` and similar symlinks of the system are accepted.
     pub fn open(path: &Path) -> io::Result<Self> {
         let of_system = is_open_file(path);
@@ -222,6 +223,10 @@ impl LogFile {
         if !metadata.is_file() {
             // Opened for writing only. If this process could read the pipe, the pipe would always have a reader.
             return Ok(Self { file, can_look, partial });
+        }
+        if !of_system && metadata.nlink() > 1 {
+            let problem = "it has other hard links; give the path of a file of its own";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         // Standard error may be the user's own file, and Pinfold does not change its mode.
         if !of_system && metadata.permissions().mode() & 0o077 != 0 {
@@ -342,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_a_symlink_is_refused_unless_the_system_made_it() {
+    fn a_log_that_is_a_link_is_refused_unless_the_system_made_it() {
         let dir = tempfile::tempdir().unwrap();
         let (link, target) = (dir.path().join("link"), dir.path().join("target"));
         fs::write(&target, "mine").unwrap();
@@ -351,6 +356,12 @@ mod tests {
             let path = PathBuf::from(format!("{before}{}", link.display()));
             assert!(LogFile::open(&path).is_err(), "{}", path.display());
         }
+        let hard_link = dir.path().join("hard link");
+        fs::hard_link(&target, &hard_link).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = LogFile::open(&hard_link).err().unwrap().to_string();
+        assert!(error.contains("hard links"), "{error}");
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o644);
         assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
         for path in ["/dev/stderr", "/dev/stdout", "/dev/fd/2", "/proc/self/fd/2", "/proc/1/fd/1"] {
             assert!(is_open_file(path.as_ref()), "{path}");
