@@ -524,19 +524,22 @@ class Processes(Workspace):
             self.assertEqual(process.stdout.read(), "Read 1 line\n" * 3)
 
     def test_other_threads_run_while_the_engine_works(self) -> None:
-        # The call waits for a lock that another thread gives back, once it has seen that it waits: its draft is
-        # there. Without the interpreter, that thread could do neither.
+        # The call waits for a lock that another thread gives back, once it has seen that it waits: the temp file with
+        # the new content is there. Without the interpreter, that thread could do neither.
+        self.write("a.txt", "one\n")
+        session = Session(self.root)
+        session.call("Read", file_path=self.path("a.txt"))
         directory = os.open(self.root, os.O_RDONLY)
         fcntl.flock(directory, fcntl.LOCK_EX)
 
         def other() -> None:
             until = time.monotonic() + 60
-            while not os.listdir(self.root) and time.monotonic() < until:
+            while len(os.listdir(self.root)) < 2 and time.monotonic() < until:
                 time.sleep(0)
             os.close(directory)
 
         thread = threading.Thread(target=other)
         thread.start()
-        result = Session(self.root).call("Write", file_path=self.path("new"), content="x")
-        self.assertTrue(result.success, result.error)
+        result = session.call("Write", file_path=self.path("a.txt"), content="x")
         thread.join()
+        self.assertTrue(result.success, result.error)
