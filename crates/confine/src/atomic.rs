@@ -141,6 +141,7 @@ impl Target {
         let first = if is_private { 0o600 } else { 0o666 };
         let temp = match (&self.original, like) {
             (None, None) => TempFile::create_unnamed(dir, first),
+            // A file that cannot be named later would be copied without its owner and attributes.
             (original, _) => TempFile::create(dir, first, original.as_ref().map(Original::digest)),
         };
         // The file itself is writable, so the error is about the directory.

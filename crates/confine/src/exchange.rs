@@ -62,7 +62,10 @@ impl<'t> Swap<'t> {
                 Err(Errno::EXIST) => return Err(Error::Changed),
                 Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno.into()),
                 // Some file systems cannot name it, and without `/proc` there is no way to.
-                Err(_) => self.temp = self.temp.named_copy(self.durability)?,
+                Err(_) => {
+                    self.temp = self.temp.named_copy(self.durability)?;
+                    self.target.deadline.check()?;
+                }
             }
         }
         let (dir, temp) = (self.dir.fd(), self.temp.entry.name.as_bytes());

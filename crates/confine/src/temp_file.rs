@@ -191,9 +191,14 @@ impl TempFile {
             {
                 return Self::create(dir, mode, None);
             }
+            Err(Errno::NOENT) => return Err(Error::Changed),
             other => Arc::new(other?),
         };
         let meta = Metadata::of(&sys::stat(&fd)?);
+        if mode == 0o666 && meta.mode & 0o777 == mode {
+            // Before Linux 6.0, some file systems ignore the umask here.
+            return Self::create(dir, mode, None);
+        }
         let name = TempName::new()?.with(Some(meta.identity.inode()), None).name()?;
         let entry = TempEntry { dir: dir.clone(), name, delete_on_drop: false, written: None };
         Ok(Self { entry, fd, meta, is_unnamed: true })

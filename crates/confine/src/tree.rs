@@ -207,6 +207,10 @@ impl Tree {
                 && mode == IndexMode::Auto
                 && node.is_watched(state.watch.epoch())
             {
+                if Arc::ptr_eq(&node.above, above) {
+                    let node = node.clone();
+                    return Ok(Entered { node, is_watched: true, handle: None });
+                }
                 drop(state);
                 let (node, is_watched) = self.below(path, node, above);
                 return Ok(Entered { node, is_watched, handle: None });
