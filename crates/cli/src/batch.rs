@@ -34,7 +34,9 @@ impl Batch {
                 Line::End => return Ok(ExitCode::SUCCESS),
                 Line::TooLong => refuse(
                     &toolbox,
-                    format!("a line can have {MAX_MESSAGE_BYTES} bytes; this one has more"),
+                    format!(
+                        "a line can have at most {MAX_MESSAGE_BYTES} bytes; make several calls"
+                    ),
                 ),
                 Line::Whole if line.trim_ascii().is_empty() => continue,
                 Line::Whole => answer(&toolbox, &line),

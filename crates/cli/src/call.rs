@@ -50,7 +50,9 @@ impl Call {
                 let read =
                     std::io::stdin().take(MAX_MESSAGE_BYTES as u64 + 1).read_to_end(&mut text);
                 if read.context("cannot read standard input")? > MAX_MESSAGE_BYTES {
-                    bail!("the arguments can have {MAX_MESSAGE_BYTES} bytes; these have more");
+                    bail!(
+                        "the arguments can have at most {MAX_MESSAGE_BYTES} bytes; make several calls"
+                    );
                 }
                 text
             }

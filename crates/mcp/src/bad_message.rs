@@ -20,7 +20,7 @@ pub(crate) fn too_many_values(text: &[u8]) -> bool {
 /// The answer to a text with too many values. Returns `None` for a notification.
 pub(crate) fn too_many(text: &[u8]) -> Option<BadMessage> {
     let max = limits::MAX_MESSAGE_VALUES;
-    let problem = format!("a message can have {max} values; this one has more");
+    let problem = format!("a message can have at most {max} values; make several calls");
     let id = match Envelope::parse(text) {
         Some(Envelope { id: None, method: Some(_), .. }) => {
             tracing::debug!("a notification is dropped: {problem}");

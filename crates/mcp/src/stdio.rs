@@ -328,7 +328,8 @@ where
                 Some(LineRead::Whole) => self.parse_line(),
                 Some(LineRead::TooLong) => {
                     let max = limits::MAX_MESSAGE_BYTES;
-                    let problem = format!("a message can have {max} bytes; this one has more");
+                    let problem =
+                        format!("a message can have at most {max} bytes; make several calls");
                     Err(Box::new((ErrorData::invalid_request(problem, None), None)))
                 }
                 None => {
