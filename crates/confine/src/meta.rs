@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Stat};
 
+use crate::sys;
+
 /// A file's type.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
@@ -106,6 +108,9 @@ pub struct Times {
 /// FAT has the coarsest timestamps of all file systems.
 const SLOWEST_TICK: Duration = Duration::from_secs(2);
 
+/// The kernel's clock for timestamps advances at least every 10 ms.
+const KERNEL_TICK: Duration = Duration::from_millis(20);
+
 impl Metadata {
     #[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
     pub(crate) fn of(stat: &Stat) -> Self {
@@ -121,7 +126,7 @@ impl Metadata {
             links: stat.st_nlink as u64,
             modified,
             changed,
-            settled: is_settled(modified, changed),
+            settled: is_settled(modified, changed, stat.st_dev as u64, sys::timestamp_now()),
         }
     }
 
@@ -141,7 +146,7 @@ impl Metadata {
             links: stat.stx_nlink.into(),
             modified,
             changed,
-            settled: is_settled(modified, changed),
+            settled: is_settled(modified, changed, device, sys::timestamp_now()),
         }
     }
 
@@ -182,9 +187,22 @@ impl Metadata {
     }
 }
 
-fn is_settled(modified: SystemTime, changed: SystemTime) -> bool {
-    let quiet = SystemTime::now().duration_since(modified.max(changed));
-    quiet.is_ok_and(|quiet| quiet > SLOWEST_TICK)
+/// Whether a change after `now` gets a later timestamp than these.
+fn is_settled(modified: SystemTime, changed: SystemTime, device: u64, now: SystemTime) -> bool {
+    let tick = if has_fine_times(changed, device) { KERNEL_TICK } else { SLOWEST_TICK };
+    let quiet = now.duration_since(modified.max(changed));
+    quiet.is_ok_and(|quiet| quiet > tick)
+}
+
+/// Whether a file system takes its timestamps from this kernel's clock, and stores them with more digits than that
+/// clock's ticks.
+///
+/// Only file systems on a block device count. Others may have a server's clock.
+/// A coarse timestamp ends in zeros; one in a hundred thousand fine ones does, too, and is treated as coarse.
+fn has_fine_times(changed: SystemTime, device: u64) -> bool {
+    let nanoseconds =
+        changed.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
+    sys::is_block_device(device) && !nanoseconds.is_multiple_of(100_000)
 }
 
 pub(crate) fn system_time(seconds: i64, nanoseconds: u32) -> SystemTime {
@@ -196,4 +214,31 @@ pub(crate) fn system_time(seconds: i64, nanoseconds: u32) -> SystemTime {
     };
     let exact = base.and_then(|base| base.checked_add(Duration::from_nanos(nanoseconds.into())));
     exact.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fine_timestamps_of_this_kernel_settle_within_a_tick_and_others_do_not() {
+        let (disk, server) = (rustix::fs::makedev(8, 1), rustix::fs::makedev(0, 40));
+        let fine = system_time(1_700_000_000, 123_456_789);
+        let coarse = system_time(1_700_000_000, 0);
+        for (times, device, milliseconds, settled) in [
+            ((fine, fine), disk, 21, true),
+            ((fine, fine), disk, 20, false),
+            ((fine, fine), server, 2_000, false),
+            ((fine, fine), server, 2_001, true),
+            ((coarse, coarse), disk, 2_000, false),
+            ((coarse, coarse), disk, 2_001, true),
+            // Programs can set the modification time, so it proves nothing about the file system.
+            ((fine, coarse), disk, 1_000, false),
+            ((fine + Duration::from_secs(60), fine), disk, 1_000, false),
+        ] {
+            let now = times.1 + Duration::from_millis(milliseconds);
+            let found = is_settled(times.0, times.1, device, now);
+            assert_eq!(found, settled, "{times:?} on {device} after {milliseconds} ms");
+        }
+    }
 }

@@ -33,9 +33,9 @@ pub(crate) use names::{
     rename_across, rename_new, rename_new_across,
 };
 pub(crate) use platform::{
-    DIR_PATH, MAX_ATTRIBUTE_BYTES, PATH_ONLY, copy_access_list, create_unnamed, is_local,
-    link_unnamed, list, open_beneath, open_cached, open_root_cached, read_cached, stat_cached,
-    stat_with_times, sync_data, sync_dir,
+    DIR_PATH, MAX_ATTRIBUTE_BYTES, PATH_ONLY, copy_access_list, create_unnamed, is_block_device,
+    is_local, link_unnamed, list, open_beneath, open_cached, open_root_cached, read_cached,
+    stat_cached, stat_with_times, sync_data, sync_dir, timestamp_now,
 };
 
 /// Flags of every open: it does not block, takes no controlling terminal, and the handle is not inherited.

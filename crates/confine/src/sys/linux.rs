@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::SystemTime;
 
 use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags};
@@ -23,6 +24,19 @@ pub(crate) const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
 /// Only paths below the handle, without any symlinks.
 const BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::NO_SYMLINKS);
+
+/// The clock of timestamps, which is up to one tick behind [`SystemTime::now`]. A file that is changed from now on gets
+/// no earlier timestamp.
+pub(crate) fn timestamp_now() -> SystemTime {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    system_time(now.tv_sec, now.tv_nsec as u32)
+}
+
+/// Whether a file system's device number is that of a block device. Network file systems, and some local ones, have
+/// the major number 0.
+pub(crate) fn is_block_device(device: u64) -> bool {
+    fs::major(device) != 0
+}
 
 /// Opens `path` below `root`. The kernel follows no symlinks.
 pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {

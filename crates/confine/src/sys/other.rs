@@ -4,6 +4,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::SystemTime;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, OFlags, RenameFlags};
@@ -21,6 +22,16 @@ pub(crate) const PATH_ONLY: OFlags = OFlags::RDONLY;
 
 /// A resource fork is an extended attribute, too. This limit is our own; they rarely have more than some megabytes.
 pub(crate) const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024 * 1024;
+
+/// The current time. The clock of timestamps cannot be read.
+pub(crate) fn timestamp_now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Always false: the number does not tell.
+pub(crate) fn is_block_device(_: u64) -> bool {
+    false
+}
 
 /// Opens `path` below `root`. The kernel follows no symlink in it. A path below a root has no `..`.
 #[cfg(target_vendor = "apple")]

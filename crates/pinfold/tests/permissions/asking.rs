@@ -379,7 +379,7 @@ fn a_slow_user_is_asked_once_about_a_file_that_does_not_change() {
     let dir = workspace();
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
-    // After two seconds the times of a new file count as settled, which is not a change.
+    // After at most two seconds the times of a new file count as settled, which is not a change.
     let slow = Meanwhile(move |_: &ApprovalRequest| {
         std::thread::sleep(std::time::Duration::from_millis(2_200));
         *count.lock().unwrap() += 1;
