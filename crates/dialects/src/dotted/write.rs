@@ -40,6 +40,7 @@ impl Tool for Write {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         let mut write = operations::Write::new(self.path.raw()?, self.content.as_str());
         write.read_rule = ctx.read_rule(ReadRule::Off);
+        write.keeps_line_hashes = ctx.requires_reads;
         Ok(write)
     }
 

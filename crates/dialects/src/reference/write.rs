@@ -32,6 +32,7 @@ impl Tool for WriteFile {
         Ok(operations::Write::new(self.path.raw(), self.content.as_str())
             .with_parents(Parents::Refuse)
             .with_counts_lines(false)
+            .with_keeps_line_hashes(ctx.requires_reads)
             .with_read_rule(ctx.read_rule(ReadRule::Off)))
     }
 

@@ -50,6 +50,7 @@ impl Tool for Write {
             write.parents = Parents::Refuse;
         }
         write.read_rule = ctx.read_rule(ReadRule::Off);
+        write.keeps_line_hashes = ctx.requires_reads;
         Ok(write)
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Replace {
     pub(crate) lines_before: Option<LineHashes>,
     /// The hashes of the new content's lines, if planning has computed them.
     pub(crate) lines_after: Option<LineHashes>,
+    /// Whether to compute them if planning has not.
+    pub(crate) keeps_line_hashes: bool,
     /// Whether the answer includes the diff even if this is not a dry run.
     pub(crate) answers_with_diff: bool,
     /// The notation of that diff.
@@ -50,6 +52,7 @@ impl Replace {
             before: None,
             lines_before: None,
             lines_after: None,
+            keeps_line_hashes: true,
             answers_with_diff: false,
             diff_format: DiffFormat::Git,
             max_diff_bytes: None,
@@ -173,7 +176,8 @@ impl Change for Replace {
         let lines = match (self.lines_after, &self.lines_before, &self.before) {
             (Some(lines), ..) => Some(lines),
             (None, Some(lines), Some(before)) => lines.after_change(before, &self.after),
-            _ => LineHashes::of(&self.after),
+            _ if self.keeps_line_hashes => LineHashes::of(&self.after),
+            _ => None,
         };
         let fingerprint = Fingerprint { hash: self.after_hash, meta: made.meta, lines };
         let unverified = std::mem::take(&mut made.unverified);

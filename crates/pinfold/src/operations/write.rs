@@ -50,6 +50,9 @@ pub struct Write {
     pub diff_format: Option<DiffFormat>,
     /// Whether to count the lines that were added and removed. A dry run always does.
     pub counts_lines: bool,
+    /// Whether the session can later name the lines that others changed in this file: see [`Error::Changed`]. Only
+    /// tools that require a read name them.
+    pub keeps_line_hashes: bool,
 }
 
 /// What to do if the file's directory does not exist.
@@ -104,6 +107,7 @@ impl Write {
             mode: None,
             diff_format: None,
             counts_lines: true,
+            keeps_line_hashes: true,
         }
     }
 }
@@ -116,6 +120,7 @@ builder!(Write {
     with_mode(mode: Option<u32>),
     with_diff_format(diff_format: Option<DiffFormat>),
     with_counts_lines(counts_lines: bool),
+    with_keeps_line_hashes(keeps_line_hashes: bool),
 });
 
 impl Operation for Write {
@@ -180,6 +185,7 @@ impl Operation for Write {
         let replace = Replace {
             before: before.content,
             lines_after,
+            keeps_line_hashes: self.keeps_line_hashes,
             mode: self.mode,
             answers_with_diff: self.diff_format.is_some(),
             diff_format: self.diff_format.unwrap_or_default(),
