@@ -198,6 +198,7 @@ fn globs(tree: &Path, rounds: usize) {
     let usual = toolbox(tree, settings());
     let all = toolbox(tree, settings().with_max_glob_files(usize::MAX));
     let fd = std::env::var("PINFOLD_FD").unwrap();
+    let mut logarithms = [0.0; 2];
     for (pattern, directory, theirs) in FINDS {
         let arguments = json!({"pattern": pattern});
         let theirs = || {
@@ -222,7 +223,12 @@ fn globs(tree: &Path, rounds: usize) {
         );
         let name = format!("Glob {pattern}");
         print_row(&name, "fd", times[0], &[("cold", times[1]), ("warm", times[2])]);
+        for (sum, time) in logarithms.iter_mut().zip(&times[1..]) {
+            *sum += (times[0].as_secs_f64() / time.as_secs_f64()).ln();
+        }
     }
+    let [cold, warm] = logarithms.map(|sum| (sum / FINDS.len() as f64).exp());
+    println!("Glob, geometric mean: cold {cold:.1}, warm {warm:.1} times as fast");
 }
 
 /// The output of `rg`. `more` has further flags, such as an order.

@@ -111,11 +111,36 @@ impl Build<'_> {
     }
 }
 
+/// The length of the longest line.
 fn longest_line(text: &[u8]) -> u32 {
     let (mut start, mut longest) = (0, 0);
-    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
-        longest = longest.max(end - start);
-        start = end;
+    // Most lines are shorter than the longest one so far: only the last newline that it would reach is looked for.
+    while let Some(reach) = text.get(start..).filter(|rest| rest.len() > longest) {
+        match memchr::memrchr(b'\n', &reach[..=longest]) {
+            Some(end) => start += end + 1,
+            None => longest = memchr::memchr(b'\n', reach).unwrap_or(reach.len()),
+        }
     }
     longest as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_line_is_found_wherever_it_is() {
+        for (text, longest) in [
+            ("", 0),
+            ("\n", 0),
+            ("\n\n\n", 0),
+            ("abc", 3),
+            ("abc\n", 3),
+            ("a\nabc\nab", 3),
+            ("abc\nabcd\nabc\nab\n", 4),
+            ("a\n\nb\nabcdef", 6),
+        ] {
+            assert_eq!(longest_line(text.as_bytes()), longest, "{text:?}");
+        }
+    }
 }
