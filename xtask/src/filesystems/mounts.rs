@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use super::machine::Kernel;
 use super::promises::{Column, Outcome, PROMISES};
 
 /// A file system of the table.
@@ -17,7 +18,9 @@ pub(crate) struct Mount {
     needs: &'static str,
     /// The programs that mount it, each with its Debian package.
     tools: &'static [(&'static str, &'static str)],
-    /// Packages that only the virtual machine gets.
+    /// How Debian's kernel runs, if this machine's kernel does not have the file system.
+    pub(crate) kernel: Kernel,
+    /// Packages that are unpacked for that kernel.
     pub(crate) packages: &'static [&'static str],
     /// A shell script that mounts it at `$at` and may use the directory `$disk`.
     script: &'static str,
@@ -31,6 +34,7 @@ impl Mount {
         title: "",
         needs: "tmpfs",
         tools: &[],
+        kernel: Kernel::Process,
         packages: &[],
         script: "mount -t tmpfs -o size=1G tmpfs $at\n",
         columns: &PROMISES,
@@ -132,6 +136,8 @@ pub(crate) const ROWS: [Mount; 9] = [
         name: "casefold",
         title: "ext4, a directory that folds case",
         needs: "/sys/fs/ext4/features/casefold",
+        // User Mode Linux cannot fold case.
+        kernel: Kernel::Machine,
         tools: &[("mkfs.ext4", "e2fsprogs")],
         script: concat!(disk!("mkfs.ext4 -q -O casefold"), "mkdir $at/tmp\nchattr +F $at/tmp\n"),
         ..Mount::USUAL
@@ -149,7 +155,18 @@ pub(crate) const SPECIAL: [Mount; 8] = [
         )])],
         ..Mount::USUAL
     },
-    Mount { name: "full", title: "full", columns: &FULL, ..Mount::USUAL },
+    Mount {
+        name: "full",
+        title: "full",
+        columns: &[Column::of(&[(
+            "cli/mounts",
+            &[
+                "a_full_disk_or_quota_leaves_the_old_content_and_nothing_else",
+                "a_rewind_on_a_full_disk_changes_nothing_and_works_once_there_is_room",
+            ],
+        )])],
+        ..Mount::USUAL
+    },
     Mount {
         name: "full-journal",
         title: "full, with the journal on it",
@@ -191,6 +208,8 @@ pub(crate) const SPECIAL: [Mount; 8] = [
         name: "spellings",
         title: "a name in two spellings, where case is folded",
         needs: "/sys/fs/ext4/features/casefold",
+        // User Mode Linux cannot fold case.
+        kernel: Kernel::Machine,
         tools: &[("mkfs.ext4", "e2fsprogs")],
         columns: &[Column::of(&[("confine/folding", &[])])],
         ..Mount::USUAL
@@ -259,7 +278,11 @@ impl Mount {
 
     /// The row of the table.
     pub(crate) fn line(&self, outcomes: &BTreeMap<String, Outcome>) -> String {
-        let by = if self.is_known_here() { "this kernel" } else { "Debian's kernel, in a machine" };
+        let by = match self.kernel {
+            _ if self.is_known_here() => "this kernel",
+            Kernel::Process => "Debian's kernel, as a process",
+            Kernel::Machine => "Debian's kernel, in a machine",
+        };
         let cell = |title: &str| match outcomes.get(title) {
             None => "**not finished**".to_owned(),
             Some(Outcome { passed, failed, unfinished, limits }) => {
