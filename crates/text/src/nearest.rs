@@ -6,6 +6,7 @@
 mod aligned;
 mod excerpt;
 mod fold;
+mod likeness;
 mod old_text;
 mod reason;
 mod search;
@@ -17,8 +18,8 @@ use memchr::memmem;
 use crate::Encoding;
 use crate::document::Document;
 use crate::nearest::aligned::Aligned;
+use crate::nearest::likeness::Work;
 use crate::nearest::old_text::OldText;
-use crate::nearest::search::Work;
 use crate::replace::fold_line_endings;
 
 const INFALLIBLE: &str = "a String takes anything";

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::excerpt::{Excerpt, MAX_SHOWN_BYTES};
-use super::fold::{Folded, Folds, Segment, key, segments};
+use super::fold::{Folded, Folds, Segment, key_of, segments};
+use super::likeness::{Work, best_part};
 use super::old_text::{OldText, Prefix, is_placeholder};
 use super::reason::{Difference, Kind, differences, explanations, part_of, written_out};
-use super::search::{MAX_SEGMENTS, Region, Step, Work, best_part, best_region};
+use super::search::{MAX_SEGMENTS, Region, Step, best_region};
 use super::{INFALLIBLE, line_end, line_number, line_start};
 
 /// How far from a part of the text the next part may be, where a placeholder stands between them.
@@ -30,12 +31,7 @@ pub(super) struct Aligned<'t> {
 impl<'t> Aligned<'t> {
     pub(super) fn find(file: &'t str, old: &'t OldText, work: &Work<'_>) -> Option<Self> {
         let text: Vec<_> = segments(&old.text, 0).take(MAX_SEGMENTS).collect();
-        let folded = |segment: &Segment<'_>| {
-            let mut out = String::new();
-            key(segment.text, &mut out);
-            out
-        };
-        let text_keys: Vec<String> = text.iter().map(folded).collect();
+        let text_keys: Vec<String> = text.iter().map(key_of).collect();
         let whole = best_region(file, 0, &text_keys, false, work);
         let exact = |number: usize| {
             let steps =

@@ -147,6 +147,13 @@ pub(super) fn key(line: &str, out: &mut String) {
     }
 }
 
+/// The [`key`] of a segment.
+pub(super) fn key_of(segment: &Segment<'_>) -> String {
+    let mut out = String::new();
+    key(segment.text, &mut out);
+    out
+}
+
 /// A folded line that knows where its characters come from.
 pub(super) struct Folded {
     pub(super) text: String,
