@@ -1,10 +1,11 @@
-//! A root directory: opens files and directories below it.
+//! A root directory: a path, and the directory that it leads to.
 //!
-//! A root is a path, not an inode: [`Root::refresh`] compares the directory that the path leads to
-//! with the one that is open, and opens the new one if they differ. Nothing below a root is reached
-//! through a symlink, and neither is a root that is inside another one.
+//! A root is a path, not an inode: [`Root::refresh`] compares the directory that the path leads to with the one that is
+//! open, and opens the new one if they differ. A root that is inside another one is not reached through a symlink.
+//! `root/open_below.rs` opens what is below a root.
 
 mod cached_file;
+mod open_below;
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -12,25 +13,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::ambient::symlinks_and_target;
 use crate::path::{Step, bytes_of, steps, without_parent_steps};
-use crate::temp_name::is_temp;
 use crate::tree::Tree;
-use crate::{Error, Identity, Kind, Metadata, Name, RelPath, Result, sys};
+use crate::{Error, Identity, Metadata, Name, RelPath, Result, sys};
 use cached_file::local_mount;
-
-/// How paths below a root are opened. Neither method follows a symlink.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum OpenMethod {
-    /// The kernel walks the whole path in one call: `openat2` (Linux 5.6 and later), or `openat` with
-    /// `O_NOFOLLOW_ANY` on macOS.
-    Kernel,
-    /// One `openat` for each name, if the kernel has no such call or a filter forbids it.
-    NameByName,
-}
+pub use open_below::OpenMethod;
+pub(crate) use open_below::{OpenError, open_error, step_into};
 
 #[derive(Debug)]
 pub(crate) struct Root {
@@ -91,7 +82,7 @@ impl Root {
         Ok(Self {
             given_names: names(&given)?,
             given,
-            method: method.unwrap_or_else(|| Self::best_method(&opened.handle)),
+            method: method.unwrap_or_else(|| OpenMethod::best(&opened.handle)),
             read_root: false,
             private: false,
             outer: None,
@@ -112,14 +103,19 @@ impl Root {
     pub(crate) fn pinned(&self) -> Result<Self> {
         let top = Arc::new(Self::open(Path::new("/"), Some(self.method))?);
         let path: RelPath = self.canonical_names().into_iter().collect();
-        let opened = OpenedRoot::new(top.open_below(&path, sys::DIR_PATH)?, Vec::new())?;
+        self.reached_from(top, path, self.given.clone())
+    }
+
+    /// A root at the path `below` in `outer`, with the options of this one.
+    fn reached_from(&self, outer: Arc<Self>, below: RelPath, given: PathBuf) -> Result<Self> {
+        let opened = OpenedRoot::new(outer.open_below(&below, sys::DIR_PATH)?, Vec::new())?;
         Ok(Self {
-            given: self.given.clone(),
-            given_names: self.given_names.clone(),
+            given_names: names(&given)?,
+            given,
             method: self.method,
             read_root: self.read_root,
             private: self.private,
-            outer: Some((top, path)),
+            outer: Some((outer, below)),
             opened: RwLock::new(Arc::new(opened)),
             tree: Tree::default(),
         })
@@ -219,30 +215,10 @@ impl Root {
         if below.is_empty() {
             return Some(self.clone());
         }
-        let path: RelPath = below.iter().cloned().collect();
-        let opened =
-            OpenedRoot::new(self.open_below(&path, sys::DIR_PATH).ok()?, Vec::new()).ok()?;
         // This is below the outer root's given path, so that paths which start with that lead here.
-        let given_names: Vec<Name> = self.given_names.iter().chain(below).cloned().collect();
-        Some(Arc::new(Self {
-            given: path_of(&given_names),
-            given_names,
-            method: self.method,
-            read_root: self.read_root,
-            private: self.private,
-            outer: Some((self.clone(), path)),
-            opened: RwLock::new(Arc::new(opened)),
-            tree: Tree::default(),
-        }))
-    }
-
-    fn best_method(handle: &OwnedFd) -> OpenMethod {
-        // `ENOSYS`: an old kernel, or a system without such a call. `EPERM`: a seccomp filter that does not know the
-        // call.
-        match sys::open_beneath(handle, b".", sys::DIR_PATH) {
-            Ok(_) => OpenMethod::Kernel,
-            Err(_) => OpenMethod::NameByName,
-        }
+        let given: Vec<Name> = self.given_names.iter().chain(below).cloned().collect();
+        let below = below.iter().cloned().collect();
+        self.reached_from(self.clone(), below, path_of(&given)).ok().map(Arc::new)
     }
 
     /// The tree that searches have cached.
@@ -308,117 +284,6 @@ impl Root {
         };
         by_real_path.max(leads(&self.given_names))
     }
-
-    /// Opens the entry at `path`. Fails with `ELOOP` if any part of the path is a symlink.
-    pub(crate) fn open_below(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The kernel does not accept longer paths.
-        const MAX_KERNEL_BYTES: usize = 4000;
-        match self.method {
-            OpenMethod::Kernel if path.as_bytes().len() <= MAX_KERNEL_BYTES => {
-                sys::open_beneath(self.opened().handle(), path.for_kernel(), flags)
-            }
-            _ => self.open_name_by_name(path, flags),
-        }
-    }
-
-    /// As [`Self::open_below`], but does not open a FIFO, socket or device, because the process at its other end would
-    /// notice the open.
-    pub(crate) fn open_checked(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, OpenError> {
-        let Some((parent, name)) = path.split() else {
-            return Ok(self.open_below(path, flags)?);
-        };
-        self.in_directory(&parent, |dir| Ok(open_entry(dir, &name, flags)))?
-    }
-
-    /// Calls a function with a handle on a directory below this root. The root itself is already open.
-    pub(crate) fn in_directory<T>(
-        &self,
-        path: &RelPath,
-        action: impl FnOnce(&OwnedFd) -> Result<T, Errno>,
-    ) -> Result<T, Errno> {
-        if path.is_root() {
-            return action(self.opened().handle());
-        }
-        action(&self.open_below(path, sys::DIR_PATH)?)
-    }
-
-    fn open_name_by_name(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let opened = self.opened();
-        let Some((parent, last)) = path.split() else {
-            return sys::open_at(opened.handle(), b".", flags);
-        };
-        let mut dir: Option<OwnedFd> = None;
-        for name in parent.names() {
-            dir = Some(step_into(dir.as_ref().unwrap_or(opened.handle()), &name, sys::DIR_PATH)?);
-        }
-        step_into(dir.as_ref().unwrap_or(opened.handle()), &last, flags)
-    }
-}
-
-/// Why an entry was not opened.
-#[derive(Debug)]
-pub(crate) enum OpenError {
-    /// A part of its path is a symlink.
-    Symlink,
-    /// It is a FIFO, a socket or a device.
-    NotRegular(Kind),
-    /// A system call failed.
-    Os(Errno),
-}
-
-impl From<Errno> for OpenError {
-    fn from(errno: Errno) -> Self {
-        match errno {
-            Errno::LOOP => Self::Symlink,
-            other => Self::Os(other),
-        }
-    }
-}
-
-impl OpenError {
-    pub(crate) fn into_error(self) -> Error {
-        match self {
-            // Callers that resolve symlinks have handled this, so another process has put one there.
-            Self::Symlink => Error::Changed,
-            Self::NotRegular(kind) => Error::NotRegular(kind),
-            Self::Os(errno) => errno.into(),
-        }
-    }
-}
-
-/// The error for a failed open or stat.
-pub(crate) fn open_error(errno: Errno) -> Error {
-    OpenError::from(errno).into_error()
-}
-
-/// Opens one name in a directory, if it is a file or a directory. Temp files do not exist for callers.
-fn open_entry(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<OwnedFd, OpenError> {
-    let meta = Metadata::of(&sys::stat_at(dir, name.as_bytes())?);
-    if is_temp(name.as_bytes(), &meta) {
-        return Err(OpenError::Os(Errno::NOENT));
-    }
-    match meta.kind {
-        Kind::Fifo | Kind::Socket | Kind::Device => Err(OpenError::NotRegular(meta.kind)),
-        Kind::Symlink => Err(OpenError::Symlink),
-        Kind::File | Kind::Directory => Ok(step_into(dir, name, flags)?),
-    }
-}
-
-/// Opens one name in a directory. Fails with `ELOOP` for a symlink, with any flags.
-pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<OwnedFd, Errno> {
-    for _ in 0..sys::MAX_RACES {
-        match sys::open_at(dir, name.as_bytes(), flags) {
-            // With `O_DIRECTORY`, the kernel also returns `ENOTDIR` for a symlink.
-            Err(Errno::NOTDIR) => match Metadata::of(&sys::stat_at(dir, name.as_bytes())?).kind {
-                Kind::Symlink => return Err(Errno::LOOP),
-                // Another process has just replaced it.
-                Kind::Directory => {}
-                _ => return Err(Errno::NOTDIR),
-            },
-            other => return other,
-        }
-    }
-    Err(Errno::AGAIN)
 }
 
 /// Opens the directory that an absolute path leads to. Symlinks are followed.

@@ -291,7 +291,7 @@ impl TempFile {
         let kept = names(original.fd())?;
         let listed = |list: &[u8], name: &[u8]| list.split(|byte| *byte == 0).any(|n| n == name);
         let all = given.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        for name in all.filter(|name| !listed(&kept, name)) {
+        for name in all.filter(|name| !listed(&kept, name) && !is_part_of_every_file(name)) {
             match sys::remove_attribute(&self.fd, name) {
                 Err(errno) if sys::is_missing_attribute(errno) => {}
                 Err(errno) if is_refusal(errno) && is_set_by_system(name) => {}
@@ -366,6 +366,12 @@ fn is_set_by_system(name: &[u8]) -> bool {
     const PREFIXES: [&[u8]; 2] = [b"security.", b"com.apple.system."];
     const NAMES: [&[u8]; 3] = [b"com.apple.provenance", b"com.apple.macl", b"com.apple.rootless"];
     PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
+}
+
+/// Whether a file system gives an extended attribute to all its files, such as the access list of NFS, which cannot be
+/// removed.
+fn is_part_of_every_file(name: &[u8]) -> bool {
+    name.starts_with(b"system.") && !name.starts_with(b"system.posix_acl_")
 }
 
 /// Whether an extended attribute is the user's own, which must not be lost. Linux has a prefix for those.

@@ -13,7 +13,7 @@ use pinfold_confine::{
     Candidate, Deadline, FilterDecision, IgnoreFiles, IndexMode, Kind, Place, RelPath, Result,
     Skipped, Visibility, Visitor, Walk, WalkEntry, Workspace,
 };
-use pinfold_testkit::{is_watched, until_seen};
+use pinfold_testkit::{Random, is_watched, until_seen};
 use tempfile::TempDir;
 
 /// A walk's data about an entry: its size and time, and the version of a file.
@@ -93,17 +93,6 @@ fn same_names(one: &Shown, other: &Shown) {
     let missing: Vec<_> = other.iter().filter(|entry| !one.contains(entry)).take(3).collect();
     let stale: Vec<_> = one.iter().filter(|entry| !other.contains(entry)).take(3).collect();
     assert!(missing.is_empty() && stale.is_empty(), "missing {missing:?}, stale {stale:?}");
-}
-
-/// Numbers that are the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
 }
 
 const NAMES: [&str; 8] = ["a", "b", "c.log", "d.txt", ".h", ".gitignore", ".ignore", "forced"];

@@ -40,27 +40,41 @@ impl Candidate<'_> {
 }
 
 impl Place {
-    /// A key with the order of `rg --sort path`: by root, then name by name.
+    /// A key with the order of [`Self::by_path`].
+    #[doc(hidden)]
     pub fn sort_key(&self) -> Vec<u8> {
         sort_key(self.root, self.path.as_bytes())
     }
+
+    /// Compares two places in the order of `rg --sort path`: by root, then name by name.
+    pub fn by_path(&self, other: &Self) -> Ordering {
+        let [one, two] = [self, other].map(|place| place.path.as_bytes());
+        let paths = || match one.iter().zip(two).find(|(one, two)| one != two) {
+            Some((one, two)) => rank(*one).cmp(&rank(*two)),
+            None => one.len().cmp(&two.len()),
+        };
+        self.root.cmp(&other.root).then_with(paths)
+    }
+}
+
+/// The rank of a byte in a path. A slash is lower than any byte of a name, so paths are compared name by name.
+fn rank(byte: u8) -> u8 {
+    if byte == b'/' { 0 } else { byte }
 }
 
 /// See [`Place::sort_key`].
 pub(super) fn sort_key(root: usize, path: &[u8]) -> Vec<u8> {
-    let path = path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte });
-    root.to_be_bytes().into_iter().chain(path).collect()
+    root.to_be_bytes().into_iter().chain(path.iter().map(|byte| rank(*byte))).collect()
 }
 
-/// Compares two paths, each a directory and a name, in the order of their [sort keys](Place::sort_key). A walk sorts all of
-/// its files by this.
+/// As [`Place::by_path`], for two paths that are each a directory and a name. A walk sorts all of its files by this, and
+/// puts no paths together.
 fn compare_paths(one: [&[u8]; 2], other: [&[u8]; 2]) -> Ordering {
     let ([one_dir, one_name], [other_dir, other_name]) = (one, other);
     let shared = one_dir.iter().zip(other_dir).take_while(|(one, other)| one == other).count();
-    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
     match (&one_dir[shared..], &other_dir[shared..]) {
         ([], []) => one_name.cmp(other_name),
-        ([one, ..], [other, ..]) => key(one).cmp(&key(other)),
+        ([one, ..], [other, ..]) => rank(*one).cmp(&rank(*other)),
         ([], rest) => compare_below(one_name, shared, rest),
         (rest, []) => compare_below(other_name, shared, rest).reverse(),
     }
@@ -180,8 +194,7 @@ impl WalkedFile {
         Place { root: *number, path: RelPath::proved(bytes) }
     }
 
-    /// Compares two files of one walk in the order of `rg --sort path`. Most are in one directory, whose entries are
-    /// sorted.
+    /// As [`Place::by_path`], for two files of one walk. Most are in one directory, whose entries are sorted.
     pub fn by_path(&self, other: &Self) -> Ordering {
         if Arc::ptr_eq(&self.directory, &other.directory) {
             return self.entry.cmp(&other.entry);
@@ -349,6 +362,8 @@ mod tests {
                     compare_paths(one_parts.map(str::as_bytes), other_parts.map(str::as_bytes));
                 let [one_key, other_key] = [one, other].map(|path| sort_key(0, path.as_bytes()));
                 assert_eq!(compared, one_key.cmp(&other_key), "{one} {other}");
+                let place = |path: &str| Place { root: 0, path: RelPath::proved(path.into()) };
+                assert_eq!(compared, place(one).by_path(&place(other)), "{one} {other}");
             }
         }
     }
