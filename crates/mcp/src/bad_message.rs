@@ -17,10 +17,15 @@ pub(crate) fn too_many_values(text: &[u8]) -> bool {
     exceeds_json_values(text, limits::MAX_MESSAGE_VALUES)
 }
 
+/// The problem with a message that has too many values.
+pub(crate) fn too_many_problem() -> String {
+    let max = limits::MAX_MESSAGE_VALUES;
+    format!("a message can have at most {max} values; make several calls")
+}
+
 /// The answer to a text with too many values. Returns `None` for a notification.
 pub(crate) fn too_many(text: &[u8]) -> Option<BadMessage> {
-    let max = limits::MAX_MESSAGE_VALUES;
-    let problem = format!("a message can have at most {max} values; make several calls");
+    let problem = too_many_problem();
     let id = match Envelope::parse(text) {
         Some(Envelope { id: None, method: Some(_), .. }) => {
             tracing::debug!("a notification is dropped: {problem}");
@@ -145,7 +150,7 @@ pub(crate) fn bad_message(text: &[u8], problem: &serde_json::Error) -> Option<Ba
         tracing::debug!("a notification is not understood: {problem}");
         return None;
     }
-    let problem = format!("this is no message of the protocol: {problem}");
+    let problem = format!("this is not a message of the protocol: {problem}");
     Some(Box::new((ErrorData::invalid_request(problem, None), id.flatten())))
 }
 

@@ -9,6 +9,7 @@ mod endpoint;
 mod router;
 mod scrape;
 mod sessions;
+mod stream;
 mod tokens;
 
 use std::convert::Infallible;
@@ -32,6 +33,7 @@ use connections::{Connection, Connections};
 use endpoint::{BODY_UNIT, Endpoint, Lifecycle};
 use router::Router;
 use scrape::Scrape;
+use stream::Stream;
 use tokens::LimitReached;
 pub use tokens::{Token, TokenLimits, Tokens};
 
@@ -54,6 +56,8 @@ pub struct HttpOptions {
     pub drain: Duration,
     /// How long a client may take to read an answer for whose memory other calls wait.
     pub answer_wait: Duration,
+    /// How long a long body waits for memory that the bodies of other requests take.
+    pub body_memory_wait: Duration,
     /// Counts requests.
     pub metrics: Option<Arc<Metrics>>,
 }
@@ -70,6 +74,7 @@ impl HttpOptions {
             max_connections: limits::http::MAX_CONNECTIONS,
             drain: limits::http::DRAIN,
             answer_wait: limits::http::ANSWER_WAIT,
+            body_memory_wait: limits::http::BODY_MEMORY_WAIT,
             metrics: None,
         }
     }
@@ -241,6 +246,7 @@ async fn serve_connection<H: ServerHandler + Send + 'static>(
         tracing::debug!("TCP_NODELAY: {error}");
     }
     let connection = Arc::new(connection);
+    let stream = Stream::new(stream, connection.clone());
     let answer = service_fn(|request| {
         let (router, connection) = (router.clone(), connection.clone());
         async move { Ok::<_, Infallible>(router.answer(request, &connection).await) }

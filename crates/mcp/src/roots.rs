@@ -150,12 +150,7 @@ fn narrowed(whole: &Arc<Toolbox>, roots: &[Root]) -> ToolsOrRefusal {
     match whole.session().narrowed(paths) {
         Some(session) => Ok(Arc::new(whole.on(session))),
         None => Err(Arc::new(Error::NothingLeft {
-            workspace: whole
-                .session()
-                .workspace()
-                .roots()
-                .map(|root| root.display().to_string())
-                .collect(),
+            workspace: whole.session().roots().map(|root| root.display().to_string()).collect(),
             client: roots.iter().take(MAX_NAMED_ROOTS).map(|root| root.uri.clone()).collect(),
         })),
     }

@@ -10,8 +10,8 @@ use tokio::runtime::{Builder, Runtime};
 use crate::http::{self, HttpOptions, Listeners, ServedWorkspace};
 use crate::{Service, Stop, limits, stdio};
 
-/// Serves one client on standard input and output, until the input ends or SIGTERM or SIGINT arrives: then it takes no new
-/// calls, and ends when those under way have ended, after a limit, or at a second signal.
+/// Serves one client on standard input and output, until the input ends or SIGTERM or SIGINT arrives. Then it accepts no
+/// new calls, and ends when the running calls have ended, after a time limit, or at a second signal.
 pub fn serve_stdio(service: &Service) -> io::Result<()> {
     // One event-loop thread handles the messages and answers small reads, and calls run on other threads. For one client, this
     // takes the fewest context switches.
@@ -32,9 +32,8 @@ pub fn serve_stdio(service: &Service) -> io::Result<()> {
 }
 
 /// Serves any number of clients over HTTP, until SIGTERM or SIGINT arrives. Then it accepts no new calls, and ends
-/// when the running calls have ended, or at a second signal. Calls `ready` once signals are handled, and `ending` at
-/// the first signal. Both are trait objects: the server is compiled
-/// once, in this crate.
+/// when the running calls have ended, or at a second signal. Calls `ready` once signals are handled, and `ending` at the
+/// first signal. Both are trait objects, so that the server is compiled once, in this crate.
 #[cfg(feature = "http")]
 pub fn serve_http(
     workspaces: &[ServedWorkspace],

@@ -198,8 +198,7 @@ fn list(toolbox: &Toolbox) -> ListToolsResult {
 }
 
 fn info(toolbox: &Toolbox) -> ServerConfig {
-    let roots: Vec<_> =
-        toolbox.session().workspace().roots().map(|root| root.display().to_string()).collect();
+    let roots: Vec<_> = toolbox.session().roots().map(|root| root.display().to_string()).collect();
     let absolute = toolbox.tools().iter().any(|tool| tool.dialect.name == "classic");
     let relative =
         toolbox.tools().iter().any(|tool| !matches!(tool.dialect.name, "classic" | "memory"));

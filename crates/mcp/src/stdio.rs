@@ -195,7 +195,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
         while self.error_answers.try_join_next().is_some() {}
     }
 
-    /// Parses the message in the buffer. The error is the answer to a line that is no message.
+    /// Parses the message in the buffer. The error is the answer to a line that is not a message.
     fn parse_line(&mut self) -> Result<Option<ClientJsonRpcMessage>, BadMessage> {
         let text = self.line.trim_ascii();
         if text.is_empty() {

@@ -26,6 +26,10 @@ struct Served {
 
 impl Served {
     fn new(answer_wait: Duration) -> Self {
+        Self::with(HttpOptions { answer_wait, ..HttpOptions::new(Guard::default()) })
+    }
+
+    fn with(options: HttpOptions) -> Self {
         let dir = TempDir::with_prefix("memory-").unwrap();
         std::fs::write(dir.path().join("a.bin"), vec![7; MAX_READ_BYTES as usize]).unwrap();
         let toolbox = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&REFERENCE]);
@@ -33,7 +37,6 @@ impl Served {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let web = Web::at(listener.local_addr().unwrap());
-        let options = HttpOptions { answer_wait, ..HttpOptions::new(Guard::default()) };
         runtime.spawn(async move {
             let workspaces = [ServedWorkspace::without_token(service)];
             let listeners = Listeners { clients: listener, metrics: None };
@@ -106,4 +109,37 @@ fn a_long_body_waits_until_there_is_memory_for_it() {
     drop(first);
     third.set_read_timeout(None).unwrap();
     assert!(is_read(&mut third));
+}
+
+#[test]
+fn a_client_that_is_refused_can_send_its_whole_body_and_read_why() {
+    let options = HttpOptions::new(Guard::default());
+    let served = Served::with(HttpOptions { body_memory_wait: Duration::ZERO, ..options });
+    let Served { web, .. } = &served;
+    let refused = |web: &Web, bytes: usize| {
+        let mut stream = web.connect();
+        write!(stream, "{}\r\n", web.head(&[&format!("Content-Length: {bytes}")])).unwrap();
+        // Sockets buffer less than this. Most clients report an error here, and do not read the answer.
+        stream.write_all(&vec![b' '; bytes]).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, why) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("\r\nconnection: close"), "{head}");
+        (head["HTTP/1.1 ".len()..][..3].to_owned(), why.to_owned())
+    };
+    let (status, why) = refused(web, MAX_MESSAGE_BYTES + 1);
+    assert!(status == "413" && why.contains("max_body_bytes"), "{status} {why}");
+    let elsewhere = Web::opened(&web.address, "", "/elsewhere");
+    assert_eq!(refused(&elsewhere, MAX_MESSAGE_BYTES / 4).0, "404");
+    // Two others take all the memory, and send nothing.
+    let others = [0, 1].map(|_| {
+        let mut stream = web.connect();
+        let length = format!("Content-Length: {MAX_MESSAGE_BYTES}");
+        write!(stream, "{}\r\n", web.head(&["Expect: 100-continue", &length])).unwrap();
+        stream.read_exact(&mut [0; 25]).unwrap();
+        stream
+    });
+    let (status, why) = refused(web, MAX_MESSAGE_BYTES / 4);
+    assert!(status == "503" && why.contains("send the request again later"), "{status} {why}");
+    drop(others);
 }

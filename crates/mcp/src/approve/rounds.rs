@@ -59,7 +59,8 @@ impl CallState {
             return Ok(Self::default());
         };
         codec.open_json_with(state, binding).map_err(|_| {
-            let problem = "`requestState` is not what this server gave for this call, or too old";
+            let problem =
+                "`requestState` was not issued by this server for this call, or has expired";
             ErrorData::invalid_params(problem, None)
         })
     }
@@ -75,13 +76,15 @@ impl CallState {
     }
 }
 
-/// The user's answers that one round of a call begins with.
+/// The user's answers that one round of a call begins with, and the request that it ends with.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
-    /// The requests that were approved in earlier rounds, and whether each approval is for the session.
+    /// The approved requests, and whether each approval is for the session.
     approved: Vec<(ApprovalId, bool)>,
-    /// The last request, and its answer.
-    answer: Option<(ApprovalId, ApprovalAnswer)>,
+    /// The request that was denied, and the user's reason.
+    denied: Option<(ApprovalId, Option<String>)>,
+    /// The request that the client has to ask about next.
+    asked: Option<ApprovalRequest>,
 }
 
 /// The states that were answered. A state is remembered until it expires, since it is good for one answer.
@@ -97,24 +100,36 @@ impl UsedStates {
         Self { own: Mutex::default(), shared }
     }
 
-    /// The user's answers that a request brings from earlier rounds. If the request answers the last question, its
-    /// state is used up. A request without a state, or with a state that was used before, brings none.
+    /// The user's answers that a request brings from earlier rounds, if it answers the last question. That uses up its
+    /// state. A request without an answer or a state, or with a state that was used before, brings none: an approval
+    /// must not count in more than one call.
     pub(crate) async fn claim(
         &self,
         state: &CallState,
         request: &CallToolRequestParams,
     ) -> Result<Round, ErrorData> {
         let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
-        let Some(sealed) = &request.request_state else { return Ok(Round::default()) };
-        if answer.is_some() && !self.is_first_use(sealed).await {
+        let (Some(sealed), Some(answer)) = (&request.request_state, answer) else {
+            return Ok(Round::default());
+        };
+        if !self.is_first_use(sealed).await {
             return Ok(Round::default());
         }
-        let answer = answer.map(|answer| serde_json::from_value(answer.clone())).transpose();
-        let answer = answer.map_err(|error| {
+        let answer = serde_json::from_value(answer.clone()).map_err(|error| {
             ErrorData::invalid_params(format!("`inputResponses.{APPROVE}`: {error}"), None)
         })?;
-        let answer = answer.map(|answer| (state.asked.clone(), approval_answer(answer)));
-        Ok(Round { approved: state.approved.clone(), answer })
+        let mut round = Round { approved: state.approved.clone(), ..Round::default() };
+        let asked = state.asked.clone();
+        match approval_answer(answer) {
+            ApprovalAnswer::Once => round.approved.push((asked, false)),
+            ApprovalAnswer::Session => round.approved.push((asked, true)),
+            ApprovalAnswer::Denied(reason) => round.denied = Some((asked, reason)),
+            // The form has no other answers.
+            ApprovalAnswer::Unanswered(_)
+            | ApprovalAnswer::Unavailable
+            | ApprovalAnswer::Deferred => {}
+        }
+        Ok(round)
     }
 
     async fn is_first_use(&self, state: &str) -> bool {
@@ -144,47 +159,23 @@ impl UsedStates {
 pub(crate) struct RepeatedCallApprover {
     /// Whether the user may approve for the session.
     pub(super) session_grants: bool,
-    answers: Mutex<Answers>,
-}
-
-#[derive(Debug, Default)]
-struct Answers {
-    approved: Vec<(ApprovalId, bool)>,
-    /// The request that was denied in this round, and the user's reason.
-    denied: Option<(ApprovalId, Option<String>)>,
-    /// The request that the client has to ask about next.
-    asked: Option<ApprovalRequest>,
+    round: Mutex<Round>,
 }
 
 impl RepeatedCallApprover {
-    pub(super) fn new(Round { approved, answer }: Round, session_grants: bool) -> Self {
-        let mut answers = Answers { approved, ..Answers::default() };
-        match answer {
-            Some((asked, ApprovalAnswer::Once)) => answers.approved.push((asked, false)),
-            Some((asked, ApprovalAnswer::Session)) => {
-                answers.approved.push((asked, session_grants));
-            }
-            Some((asked, ApprovalAnswer::Denied(reason))) => answers.denied = Some((asked, reason)),
-            // The form has no other answers.
-            None
-            | Some((
-                _,
-                ApprovalAnswer::Unanswered(_)
-                | ApprovalAnswer::Unavailable
-                | ApprovalAnswer::Deferred,
-            )) => {}
-        }
-        Self { session_grants, answers: Mutex::new(answers) }
+    pub(super) fn new(round: Round, session_grants: bool) -> Self {
+        Self { session_grants, round: Mutex::new(round) }
     }
 
     /// The user's answer to a request, if an earlier round asked for it.
     pub(crate) fn find(&self, request: &ApprovalRequest) -> Option<ApprovalAnswer> {
         let asked = ApprovalId::of(request);
-        let answers = self.lock();
-        if let Some((_, session)) = answers.approved.iter().find(|(known, _)| *known == asked) {
-            return Some(if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once });
+        let round = self.lock();
+        if let Some((_, session)) = round.approved.iter().find(|(known, _)| *known == asked) {
+            let for_session = *session && self.session_grants;
+            return Some(if for_session { ApprovalAnswer::Session } else { ApprovalAnswer::Once });
         }
-        let denied = answers.denied.as_ref().filter(|(known, _)| *known == asked);
+        let denied = round.denied.as_ref().filter(|(known, _)| *known == asked);
         denied.map(|(_, reason)| ApprovalAnswer::Denied(reason.clone()))
     }
 
@@ -193,14 +184,14 @@ impl RepeatedCallApprover {
         &self,
         roots: Option<Vec<Root>>,
     ) -> Option<(ApprovalRequest, CallState)> {
-        let mut answers = self.lock();
-        let request = answers.asked.take()?;
+        let mut round = self.lock();
+        let request = round.asked.take()?;
         let asked = ApprovalId::of(&request);
-        Some((request, CallState { roots, approved: answers.approved.clone(), asked }))
+        Some((request, CallState { roots, approved: round.approved.clone(), asked }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Round> {
+        self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -208,12 +199,12 @@ impl Approver for RepeatedCallApprover {
     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         self.find(request).unwrap_or_else(|| {
             let (asked, mut request) = (ApprovalId::of(request), request.clone());
-            let mut answers = self.lock();
+            let mut round = self.lock();
             // The engine knows only what was approved in this round.
-            let mut approved = answers.approved.iter();
+            let mut approved = round.approved.iter();
             request.changed_since_asked |=
                 approved.any(|(known, _)| known.subject == asked.subject);
-            answers.asked = Some(request);
+            round.asked = Some(request);
             ApprovalAnswer::Deferred
         })
     }

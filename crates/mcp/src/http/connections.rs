@@ -40,6 +40,7 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 struct State {
     authenticated: AtomicBool,
+    unread_body: AtomicBool,
     closed: CancellationToken,
     /// The memory of the answer that is being sent.
     answer: Mutex<WeakAnswerMemory>,
@@ -75,6 +76,15 @@ impl Connection {
     /// Notes that a request on the connection was accepted.
     pub(super) fn set_authenticated(&self) {
         self.state.authenticated.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes whether the current request has a body that was not read.
+    pub(super) fn set_unread_body(&self, unread: bool) {
+        self.state.unread_body.store(unread, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_unread_body(&self) -> bool {
+        self.state.unread_body.load(Ordering::Relaxed)
     }
 
     /// The memory of the next answer.

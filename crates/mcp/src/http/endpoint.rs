@@ -9,7 +9,6 @@ use http::header::{CONNECTION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
-use pinfold::AnswerMemory;
 use pinfold_guard::TokenHash;
 use rmcp::ServerHandler;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
@@ -23,14 +22,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::body::{Body, CountedBody, Refusal, json as json_answer, refusal};
+use super::connections::Connection;
 use super::sessions::SessionActivity;
-use super::tokens::{AcceptedRequest, Tokens, UsageByToken};
+use super::tokens::{AdmittedRequest, Tokens, UsageByToken};
 use super::{HttpOptions, LimitReached};
-use crate::bad_message::{bad_message, too_many_values, unreadable_call};
+use crate::bad_message::{bad_message, too_many_problem, too_many_values, unreadable_call};
 use crate::limits;
 use crate::stop::server_ends;
 
-/// The memory of bodies is counted in units of so many bytes.
+/// The number of bytes in a unit of the memory for bodies.
 pub(super) const BODY_UNIT: usize = 1024;
 
 /// The lifecycle of a server, and the memory for requests, which all its endpoints share.
@@ -101,7 +101,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
     }
 
     /// Admits a request if its token is valid for this workspace.
-    pub(super) fn admit(&self, given: Option<&TokenHash>) -> Option<AcceptedRequest> {
+    pub(super) fn admit(&self, given: Option<&TokenHash>) -> Option<AdmittedRequest> {
         self.usage_by_token.admit(&self.tokens.borrow(), given)
     }
 
@@ -125,9 +125,10 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
-        admitted: AcceptedRequest,
-        memory: AnswerMemory,
+        admitted: AdmittedRequest,
+        connection: &Connection,
     ) -> Response<Body> {
+        let memory = connection.answer_memory();
         let (mut head, body) = request.into_parts();
         // The head of the request and the body of the answer hold the token: a call ends when both are dropped. The
         // event stream of a session is not a call.
@@ -135,7 +136,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         head.extensions.insert(call.clone());
         head.extensions.insert(memory.clone());
         let refused = |(status, why)| refusal(status, why);
-        let mut response = match self.checked(&head, body, &admitted).await {
+        let mut response = match self.checked(&head, body, &admitted, connection).await {
             Ok((body, memory)) => {
                 head.extensions.insert(memory);
                 self.handle(head, body, &admitted).await.unwrap_or_else(refused)
@@ -161,7 +162,8 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         &self,
         head: &http::request::Parts,
         body: Incoming,
-        admitted: &AcceptedRequest,
+        admitted: &AdmittedRequest,
+        connection: &Connection,
     ) -> Result<(Bytes, BodyMemory), Response<Body>> {
         let refused = |(status, why)| refusal(status, why);
         // A `POST` may carry an answer or a notification for a running call.
@@ -173,6 +175,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             return Err(refused(self.too_long()));
         }
         let (body, memory) = self.body(body, length).await.map_err(refused)?;
+        connection.set_unread_body(false);
         if let Some(metrics) = &self.options.metrics {
             metrics.received(&self.name, body.len());
         }
@@ -188,8 +191,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             admitted.usage.add_bytes(body.len());
         }
         if too_many_values(&body) {
-            let why = format!("a message can have {} values", limits::MAX_MESSAGE_VALUES);
-            return Err(refused((StatusCode::PAYLOAD_TOO_LARGE, why)));
+            return Err(refused((StatusCode::PAYLOAD_TOO_LARGE, too_many_problem())));
         }
         Ok((body, memory))
     }
@@ -198,7 +200,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         &self,
         mut head: http::request::Parts,
         body: Bytes,
-        admitted: &AcceptedRequest,
+        admitted: &AdmittedRequest,
     ) -> Result<Response<Body>, Refusal> {
         let caller = &admitted.caller;
         head.extensions.insert(caller.clone());
@@ -262,7 +264,9 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
 
     fn too_long(&self) -> Refusal {
         let limit = self.options.max_body_bytes;
-        let why = format!("a body can have {limit} bytes (`max_body_bytes` in `[http]`)");
+        let why = format!(
+            "a body can have at most {limit} bytes (`max_body_bytes` in `[http]`); make several calls"
+        );
         (StatusCode::PAYLOAD_TOO_LARGE, why)
     }
 
@@ -283,7 +287,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         let length = length.unwrap_or(self.options.max_body_bytes);
         let units = length.min(limits::MAX_HANDLED_BYTES).div_ceil(BODY_UNIT) as u32;
         let memory = self.lifecycle.bodies.clone().acquire_many_owned(units);
-        let Ok(Ok(memory)) = timeout(limits::http::BODY_WAIT, memory).await else {
+        let Ok(Ok(memory)) = timeout(self.options.body_memory_wait, memory).await else {
             let why = "other requests take the memory for bodies; send the request again later";
             return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
         };
@@ -382,7 +386,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn unparsed(body: &[u8]) -> Response<Body> {
     let problem = serde_json::from_slice::<ClientJsonRpcMessage>(body).err();
     let Some(bad_message) = problem.and_then(|problem| bad_message(body, &problem)) else {
-        return refusal(StatusCode::BAD_REQUEST, "the body is no message of the protocol".into());
+        return refusal(
+            StatusCode::BAD_REQUEST,
+            "the body is not a message of the protocol".into(),
+        );
     };
     let (error, id) = *bad_message;
     let answers = error.code == ErrorCode::INVALID_PARAMS && id.is_some();

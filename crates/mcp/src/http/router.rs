@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderName, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONNECTION, HeaderName, VARY,
 };
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use pinfold_guard::{Guard, bearer};
 use rmcp::ServerHandler;
 
@@ -56,6 +56,7 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
         let page = self.guard.allowed_origin(request.headers());
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let mut labels = RequestLabels::default();
+        connection.set_unread_body(!request.body().is_end_stream());
         let mut response = match self.handle(request, connection, &mut labels).await {
             Ok(response) => response,
             Err((status, why)) => refusal(status, why),
@@ -69,6 +70,9 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
             if let Some(metrics) = &self.metrics {
                 metrics.refused(workspace, status);
             }
+        }
+        if connection.has_unread_body() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(page) = page {
             let headers = response.headers_mut();
@@ -116,7 +120,7 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
         };
         let token = admitted.caller.token.clone();
         *labels = RequestLabels { workspace: endpoint.name.clone(), token };
-        Ok(endpoint.answer(request, admitted, connection.answer_memory()).await)
+        Ok(endpoint.answer(request, admitted, connection).await)
     }
 
     /// The answer to a health check. It needs no token and reveals nothing else.

@@ -61,7 +61,7 @@ pub enum Tokens {
 
 /// A request whose token is accepted.
 #[derive(Clone, Debug)]
-pub(super) struct AcceptedRequest {
+pub(super) struct AdmittedRequest {
     pub(super) caller: Caller,
     pub(super) limits: TokenLimits,
     pub(super) usage: Arc<TokenUsage>,
@@ -77,7 +77,7 @@ impl UsageByToken {
         &self,
         tokens: &Tokens,
         given: Option<&TokenHash>,
-    ) -> Option<AcceptedRequest> {
+    ) -> Option<AdmittedRequest> {
         let token = match (tokens, given) {
             (Tokens::NotNeeded, _) => None,
             (Tokens::Unknown, _) | (Tokens::Known(_), None) => return None,
@@ -95,7 +95,7 @@ impl UsageByToken {
         };
         let mut usages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let usage = usages.entry(caller.token.clone()).or_default().clone();
-        Some(AcceptedRequest { caller, limits, usage })
+        Some(AdmittedRequest { caller, limits, usage })
     }
 
     /// Whether the caller's token is still accepted, in the same mode.
