@@ -245,7 +245,7 @@ impl Drop for Server {
 }
 
 fn kernel(session: &Session) -> Finding {
-    match session.workspace().open_method() {
+    match session.open_method() {
         OpenMethod::Kernel => Good("kernel: opens a path below a root in one call".into()),
         OpenMethod::NameByName => Note(
             "kernel: `openat2` is missing or a seccomp filter forbids it; paths are walked name by name"

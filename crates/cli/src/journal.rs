@@ -206,7 +206,7 @@ fn time(entry: &Entry) -> DateTime<Utc> {
 
 /// Whether the file is or was at `path` or below it. `path` may have a symlink to a root.
 fn inside(session: &Session, entry: &Entry, path: &std::path::Path) -> bool {
-    let given = session.workspace().roots().zip(session.real_roots());
+    let given = session.roots().zip(session.real_roots());
     let named = given.filter_map(|(given, real)| Some(real.join(path.strip_prefix(given).ok()?)));
     let named: Vec<_> = named.chain([path.to_owned()]).collect();
     let mut changed = [&entry.path].into_iter().chain(&entry.moved_to);

@@ -3,7 +3,6 @@
 //! The fence opens nothing outside the roots. Landlock is a second barrier, which the kernel enforces for every
 //! thread and child process of the server, even if the fence has a bug.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -93,10 +92,8 @@ fn server_files(session: &Session, feed: Option<&Path>) -> FileAccess {
     }
     let audit = session.settings().audit.clone();
     let home = etcetera::home_dir().ok().and_then(|home| device_and_inode(&home));
-    let workspace = session.workspace();
-    let (read_roots, roots): (Vec<_>, Vec<_>) = session
-        .real_roots()
-        .partition(|root| workspace.is_in_read_root(root.as_os_str().as_bytes()));
+    let (read_roots, roots): (Vec<_>, Vec<_>) =
+        session.real_roots().partition(|root| session.is_in_read_root(root));
     let replaceable = |root| replaceable(root, home);
     FileAccess {
         // These files have the number of processors, which decides the number of threads.

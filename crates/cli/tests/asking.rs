@@ -30,6 +30,17 @@ fn pinfold(dir: &TempDir, command: &str, more: &[&str]) -> Command {
     process
 }
 
+/// A server that asks before every change, with a client that can ask its user.
+fn asking_server(dir: &TempDir) -> Lines {
+    let mut command = pinfold(dir, "serve", &["--mode", "default"]);
+    Lines::initialized(&mut command, json!({"elicitation": {}}))
+}
+
+/// A server over HTTP that asks before every change.
+fn web(dir: &TempDir) -> Web {
+    Web::start(&mut pinfold(dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]))
+}
+
 fn content(dir: &TempDir) -> String {
     fs::read_to_string(dir.path().join("ws/a.txt")).unwrap()
 }
@@ -63,8 +74,7 @@ fn accept(answer: &str) -> Value {
 #[test]
 fn a_client_can_allow_and_deny() {
     let dir = workspace();
-    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
-    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut server = asking_server(&dir);
     let (question, done) = call(&mut server, write("two\n"), accept("allow once"));
     assert_eq!(done["success"], true, "{done}");
     let message = question["message"].as_str().unwrap();
@@ -107,8 +117,7 @@ fn a_client_can_allow_and_deny() {
 #[test]
 fn an_answer_that_cannot_be_read_approves_nothing_and_is_not_waited_for() {
     let dir = workspace();
-    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
-    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut server = asking_server(&dir);
     for content in [r#"{"answer":"deny","reason":"\ud83d"}"#, r#"{"answer":"allow once","x":NaN}"#]
     {
         let id = server.ask("tools/call", write("two\n"));
@@ -151,8 +160,7 @@ fn where_nobody_can_be_asked_the_answer_names_the_rule() {
 #[test]
 fn a_call_can_be_cancelled_while_it_waits_for_approval() {
     let dir = workspace();
-    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
-    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut server = asking_server(&dir);
     let id = server.ask("tools/call", write("two\n"));
     let question = server.read().unwrap();
     assert_eq!(question["method"], "elicitation/create");
@@ -170,8 +178,7 @@ fn a_call_can_be_cancelled_while_it_waits_for_approval() {
 #[test]
 fn an_approval_request_ends_with_its_call() {
     let dir = workspace();
-    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
-    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut server = asking_server(&dir);
     let id = server.ask("tools/call", write("two\n"));
     let question = server.read().unwrap();
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
@@ -188,8 +195,7 @@ fn an_approval_request_ends_with_its_call() {
 #[test]
 fn a_connection_that_ends_while_a_call_waits_for_approval_changes_nothing() {
     let dir = workspace();
-    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
-    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut server = asking_server(&dir);
     server.ask("tools/call", write("two\n"));
     assert_eq!(server.read().unwrap()["method"], "elicitation/create");
     assert!(server.end().0.success());
@@ -221,8 +227,7 @@ fn in_session(name: &str, mut call: Value) -> Value {
 #[test]
 fn a_client_without_a_connection_is_asked_by_the_answer() {
     let dir = workspace();
-    let web =
-        Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
+    let web = web(&dir);
     let asked = round(&web, write("two\n"), None, None);
     let result = &asked["result"];
     assert_eq!(result["resultType"], "input_required", "{asked}");
@@ -269,8 +274,7 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
 #[test]
 fn an_approval_for_the_session_needs_a_session_with_a_name() {
     let dir = workspace();
-    let web =
-        Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
+    let web = web(&dir);
     let choices = |asked: &Value| {
         let form = &asked["result"]["inputRequests"]["approve"]["params"]["requestedSchema"];
         form["properties"]["answer"]["enum"].as_array().unwrap().len()
@@ -299,10 +303,33 @@ fn an_approval_for_the_session_needs_a_session_with_a_name() {
 }
 
 #[test]
+fn a_used_state_brings_no_approval_even_without_an_answer() {
+    let dir = workspace();
+    fs::write(dir.path().join("ws/.env"), "KEY=1\n").unwrap();
+    let web = web(&dir);
+    let edit = json!({"path": ".env", "patches": [{"find": "KEY=", "replace": "OLD_KEY="}]});
+    let call = || in_session("s", json!({"name": "file.patch", "arguments": edit.clone()}));
+    let asked = |message: &Value, about: &str| {
+        let form = &message["result"]["inputRequests"]["approve"]["params"]["message"];
+        assert!(form.as_str().is_some_and(|form| form.contains(about)), "{message}");
+        message["result"]["requestState"].clone()
+    };
+    // The edit needs an approval to read the file, for once, and one to change it, for the session.
+    let first = asked(&round(&web, call(), None, None), "Allow reading");
+    let reply = round(&web, call(), Some(&first), Some(accept("allow once")));
+    let second = asked(&reply, "Allow changing");
+    let reply = accept("allow for this session");
+    let done = answer(&round(&web, call(), Some(&second), Some(reply)));
+    assert_eq!(done["success"], true, "{done}");
+    let again = round(&web, call(), Some(&second), None);
+    asked(&again, "Allow reading");
+    assert_eq!(fs::read_to_string(dir.path().join("ws/.env")).unwrap(), "OLD_KEY=1\n");
+}
+
+#[test]
 fn a_client_with_roots_can_approve() {
     let dir = workspace();
-    let web =
-        Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
+    let web = web(&dir);
     let mut meta = alone("both");
     meta["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}, "roots": {}});
     let root = |path: &str| {
@@ -343,8 +370,7 @@ fn a_client_with_roots_can_approve() {
 #[test]
 fn a_yes_to_one_file_is_none_to_another_in_its_place() {
     let dir = workspace();
-    let web =
-        Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
+    let web = web(&dir);
     let delete = || json!({"name": "file.delete", "arguments": {"path": "a.txt"}});
     let message = |asked: &Value| {
         let form = &asked["result"]["inputRequests"]["approve"]["params"];
@@ -495,8 +521,7 @@ fn every_call_is_in_the_audit_log() {
 #[test]
 fn other_calls_are_answered_however_many_wait_for_approval() {
     let dir = workspace();
-    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
-    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut server = asking_server(&dir);
     let mut questions = Vec::new();
     for number in 0..100 {
         let path = format!("new{number}.txt");

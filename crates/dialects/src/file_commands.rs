@@ -77,7 +77,7 @@ pub(crate) fn unknown_command(command: &str, tool: &str, commands: &str) -> Erro
     ))
 }
 
-/// The first lines of a text that have at most so many characters, but one at least; and how many they are.
+/// The first lines of a text, with at most `max_chars` characters but at least one line, and the number of these lines.
 fn first_lines(text: &str, max_chars: usize) -> (&str, u64) {
     let (mut bytes, mut chars, mut lines) = (0, 0, 0);
     for line in text.split_inclusive('\n') {

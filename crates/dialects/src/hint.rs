@@ -59,8 +59,7 @@ impl HintNames {
         if let Some(more) = &call.front_end_hint {
             hint = format!("{hint}: {more}");
         }
-        // A hint with an excerpt of the file is a separate paragraph.
-        if hint.contains('\n') && !matches!(error, Error::Changed { .. }) {
+        if error.has_hint_below(&hint) {
             format!("{problem}\n{hint}")
         } else if problem.ends_with('.') {
             format!("{problem} {}", sentence(&hint))

@@ -41,7 +41,7 @@ impl ToolContext<'_> {
 
     /// A path for the user: relative to its root.
     pub(crate) fn short_path(&self, path: &str) -> String {
-        let mut roots = self.session.workspace().roots();
+        let mut roots = self.session.roots();
         let below = roots.find_map(|root| Path::new(path).strip_prefix(root).ok());
         let short = match below {
             Some(below) if below == Path::new("") => ".".into(),
@@ -67,7 +67,7 @@ impl ToolContext<'_> {
 
     /// The absolute path of a path. Symlinks are not followed.
     pub(crate) fn absolute_path(&self, path: &str) -> String {
-        let absolute = self.session.workspace().base().join(path);
+        let absolute = self.session.base().join(path);
         // Removes `.` and a slash at the end.
         let absolute: PathBuf = absolute.components().collect();
         RawPath::from(absolute.to_string_lossy()).to_string()
@@ -78,7 +78,7 @@ impl ToolContext<'_> {
         match directory.filter(|directory| !matches!(directory.as_str(), "" | ".")) {
             Some(directory) => self.absolute_path(directory.as_str()),
             None => {
-                let roots = self.session.workspace().roots();
+                let roots = self.session.roots();
                 let roots: Vec<_> = roots.map(|root| root.to_string_lossy().into_owned()).collect();
                 RawPath::from(roots.join(", ")).to_string()
             }
@@ -128,7 +128,7 @@ impl AbsolutePath {
             let problem = format!("{argument} must be an absolute path; it is empty");
             return Err(Error::InvalidArgument(problem));
         }
-        let root = ctx.session.workspace().base();
+        let root = ctx.session.base();
         refuse_home(&self.path, &RawPath::from(root.join("~").to_string_lossy()))?;
         let mut below = self.path.as_str();
         while let Some(rest) = below.strip_prefix("./") {

@@ -246,7 +246,7 @@ pub struct Performed {
 
 /// A call with parsed arguments: see [`Toolbox::prepare`].
 pub struct PreparedCall {
-    /// The name in the call, even if no tool has it.
+    /// The tool's name. If no tool has the name in the call, that name, cut if it is long.
     name: String,
     tool: Option<(&'static Dialect, &'static ToolEntry)>,
     parsed: Result<Box<dyn ParsedCall>, Arc<Error>>,

@@ -146,11 +146,13 @@ impl Tools {
         let mut session = None;
         if let Some(workdir) = &workdir {
             let started = self.toolbox.session().starting_at(workdir).ok_or_else(|| {
-                let roots: Vec<_> = self.toolbox.session().workspace().roots().collect();
+                let roots: Vec<_> = self.toolbox.session().roots().collect();
                 let roots = roots.iter().map(|root| root.display().to_string());
                 let roots = roots.collect::<Vec<_>>().join(", ");
                 let workdir = workdir.display();
-                format!("the call's context: `{workdir}` is no directory in the workspace, {roots}")
+                format!(
+                    "the call's context: `{workdir}` is not a directory in the workspace, {roots}"
+                )
             })?;
             session = Some(started);
         }

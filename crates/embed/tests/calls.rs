@@ -98,9 +98,9 @@ fn a_context_holds_for_its_call_alone() {
 fn a_context_that_is_wrong_is_refused_by_name() {
     let (dir, tools) = stage(json!({}));
     for (context, named) in [
-        (json!({"workdir": "/"}), "no directory in the workspace"),
-        (json!({"workdir": dir.path().join("sub/a.txt")}), "no directory in the workspace"),
-        (json!({"workdir": dir.path().join("none")}), "no directory in the workspace"),
+        (json!({"workdir": "/"}), "not a directory in the workspace"),
+        (json!({"workdir": dir.path().join("sub/a.txt")}), "not a directory in the workspace"),
+        (json!({"workdir": dir.path().join("none")}), "not a directory in the workspace"),
         (json!({"workdir": 1}), "context"),
         (json!({"permission_mode": "careful"}), "no permission mode `careful`"),
         (json!({"problem": "it is too deep"}), "it is too deep"),

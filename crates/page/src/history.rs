@@ -256,7 +256,7 @@ impl History {
 fn perform<O: Operation>(session: &Session, operation: &O) -> Result<O::Outcome, String> {
     let call = CallOptions::default().with_tool("page");
     let done = session.perform_with(operation, &call);
-    done.map(|done| done.outcome).map_err(|error| error.with_hint().to_string())
+    done.map(|done| done.outcome).map_err(|error| error.with_hint())
 }
 
 /// A diff with invisible characters escaped.

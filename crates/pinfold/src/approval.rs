@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use blake3::Hash;
 
-use crate::preview::{Proposal, escaped_text};
+use crate::preview::{Proposal, escaped_line};
 use crate::{Access, Reason};
 
 /// Asks the user whether an agent may do something.
@@ -93,7 +93,7 @@ impl ApprovalRequest {
         } else {
             ""
         };
-        let path = escaped_text(path.as_os_str().as_encoded_bytes()).replace('\n', "\\x0a");
+        let path = escaped_line(path.as_os_str().as_encoded_bytes());
         let doing = match &self.proposal {
             Some(Proposal::Move { .. }) => "moving",
             _ => access.doing(),

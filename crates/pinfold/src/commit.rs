@@ -17,8 +17,7 @@ use blake3::Hash;
 use pinfold_confine::{Error as ConfineError, Place, RawPath, SharedLocks};
 
 use crate::change::{Applied, Change, ChangeSet};
-use crate::journal::PendingEntries;
-use crate::journal::State;
+use crate::journal::{PendingEntries, State};
 use crate::permit::{ApprovalPart, NeededApproval};
 use crate::preview::Proposal;
 use crate::{Durability, Error, MadeChange, View};
@@ -188,7 +187,7 @@ fn make(
         None => PendingEntries::none(view),
     };
     // The lines are counted while both versions exist.
-    let observed = session.watching_observer().is_some();
+    let observed = session.is_watched();
     let lines = changes.iter_mut().map(|change| observed.then(|| change.line_counts(view)));
     let lines: Vec<_> = lines.map(Option::flatten).collect();
     let mut applied = Vec::new();
@@ -287,7 +286,7 @@ fn states(change: &dyn Change, view: &View<'_>) -> Result<Option<[State; 2]>, Co
         return Ok(Some(states));
     }
     // The audit log and the observer do not need states that cannot be read.
-    let needed = view.session().is_audited() || view.session().watching_observer().is_some();
+    let needed = view.session().is_audited() || view.session().is_watched();
     Ok(if needed { change.states().ok() } else { None })
 }
 

@@ -88,7 +88,7 @@ pub enum Error {
         path: RawPath,
     },
     /// The client asked for directories that have nothing in common with the workspace.
-    #[error("nothing of the workspace ({}) is in the client's roots ({})", .workspace.join(", "), .client.join(", "))]
+    #[error("no part of the workspace ({}) is in the client's roots ({})", .workspace.join(", "), .client.join(", "))]
     NothingLeft {
         /// The workspace's roots.
         workspace: Vec<String>,
@@ -122,7 +122,7 @@ pub enum Error {
     },
     /// A move would lead to another file system.
     #[error(
-        "`{path}` is on another file system, or the directory is of a lower layer of an overlay: a move cannot lead there; nothing was changed"
+        "`{path}` is on another file system, or the directory is in a lower layer of an overlay, so it cannot be moved there; nothing was changed"
     )]
     CrossDevice {
         /// The new path, as it was given.
@@ -230,7 +230,7 @@ pub enum Error {
         has_pages: bool,
     },
     /// Pages were requested of a file that is not a PDF.
-    #[error("`{path}` is no PDF and has no pages")]
+    #[error("`{path}` is not a PDF and has no pages")]
     NoPages {
         /// The path as it was given.
         path: RawPath,
@@ -308,7 +308,7 @@ pub enum Error {
         match_kind: MatchKind,
     },
     /// The line that marks a position in a file does not occur, or occurs several times.
-    #[error("the line `{anchor}` is in `{path}` {}", if .lines.is_empty() { "nowhere".into() } else { format!("{} times", .lines.len()) })]
+    #[error("the line `{anchor}` is {}in `{path}`{}", if .lines.is_empty() { "not " } else { "" }, times(.lines.len()))]
     BadAnchor {
         /// The path as it was given.
         path: RawPath,
@@ -334,7 +334,7 @@ pub enum Error {
         number: Option<usize>,
     },
     /// The edit would change nothing.
-    #[error("{}the old and the new text are the same, but for line ends perhaps", edit(*.number))]
+    #[error("{}the old and the new text are the same (line endings do not count)", edit(*.number))]
     NoChange {
         /// The number of the edit, if there are several.
         number: Option<usize>,
@@ -387,7 +387,7 @@ pub enum Error {
     },
     /// The file cannot be searched.
     #[error(
-        "`{path}` cannot be searched: a line, or all of it where matches span lines, is too long"
+        "`{path}` cannot be searched: a line is too long, or the whole file if matches span lines"
     )]
     TooLargeToSearch {
         /// The path as it was given.
@@ -521,6 +521,11 @@ pub enum RegexMistake {
 /// `1 line`, `2 lines`.
 fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+/// ` 2 times`, or nothing for 0.
+fn times(number: usize) -> String {
+    if number == 0 { String::new() } else { format!(" {number} times") }
 }
 
 /// The prefix with the number of the edit, if there are several.

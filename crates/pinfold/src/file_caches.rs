@@ -2,10 +2,11 @@
 //! proves that an entry is current.
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::sync::{Mutex, PoisonError};
 
-use pinfold_confine::{Identity, Metadata, Place};
-use pinfold_text::{LARGE_FILE_BYTES, LineOffset, Page, ResumePoint};
+use pinfold_confine::{File, Identity, Metadata, Place};
+use pinfold_text::{Content, LARGE_FILE_BYTES, LineOffset, Page, ResumePoint, SNIFF_BYTES, sniff};
 
 use crate::limits::{MAX_BINARY_MARKS, MAX_INDEXED_FILES};
 
@@ -59,12 +60,33 @@ impl BinaryMarks {
         then.proven_unchanged(now).then_some(*is_binary)
     }
 
-    /// Caches whether a file is binary. `meta` is from before it was read.
-    pub(crate) fn put(&self, meta: &Metadata, is_binary: bool) {
+    /// Reads the beginning of a file, and caches whether it is binary. Returns false if it cannot be read.
+    pub(crate) fn sniff(&self, file: File, buffer: &mut Vec<u8>) -> bool {
+        // From before the read, so that a change meanwhile shows.
+        let meta = *file.meta();
+        let Ok(is_binary) = has_binary_beginning(file, buffer) else { return false };
         let mut marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if marks.len() >= MAX_BINARY_MARKS {
             marks.clear();
         }
-        marks.insert(meta.identity, (*meta, is_binary));
+        marks.insert(meta.identity, (meta, is_binary));
+        is_binary
     }
+}
+
+fn has_binary_beginning(mut file: File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
+    let len = usize::try_from(file.meta().len).unwrap_or(usize::MAX);
+    let wanted = len.saturating_add(1).min(SNIFF_BYTES);
+    if buffer.len() < wanted {
+        buffer.resize(wanted, 0);
+    }
+    let start = &mut buffer[..wanted];
+    let mut filled = 0;
+    while filled < start.len() {
+        match file.read(&mut start[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(matches!(sniff(&start[..filled], filled < start.len()), Content::Binary(_)))
 }

@@ -20,6 +20,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! | you want to | see |
+//! |---|---|
+//! | read, change or search files | [`operations`]; patches: [`patch`] |
+//! | limit what an agent may do | [`Permissions`] in the [`Settings`] of [`Session::with_settings`] |
+//! | ask the user before a change, with its diff | [`Approver`], [`Session::with_approver`] |
+//! | undo changes | [`JournalSetting`], [`operations::Undo`], [`operations::Rewind`] |
+//! | see what a call would change, cancel it, or show its progress | [`CallOptions`], [`Session::perform_with`] |
+//! | tell an agent what to do after an error | [`Error::with_hint`] |
+//!
+//! The default features are `images`, which scales images down, and `pdf`, which reads the text of PDFs.
+//!
 //! Agents speak JSON instead; the crate `pinfold-dialects` has the tools that they call by name.
 
 #![forbid(unsafe_code)]
@@ -66,22 +77,23 @@ pub use commit::Receipt;
 pub use error::{Denial, Error, GlobUsage, RegexMistake};
 pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
 #[doc(hidden)]
-#[doc(hidden)]
 pub use memory_budget::{AnswerMemory, WeakAnswerMemory};
 pub use observer::{CallStart, MadeChange, Observer};
 pub use operation::{Changes, Done, NoChange, Operation};
+#[doc(hidden)]
 pub use parent_reads::ParentReads;
 pub use pinfold_confine::{
-    Deadline, Durability, Error as ConfineError, IgnoreFiles, IndexMode, Kind, Metadata,
-    OpenMethod, Place, RawPath, RelPath, Skipped, Times, Workspace, escaped,
+    Durability, Error as ConfineError, IgnoreFiles, IndexMode, Kind, Metadata, Place, RawPath,
+    RelPath, Skipped, Times, escaped,
 };
 pub use pinfold_text::{
     DiffFormat, Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,
+    patch,
 };
 #[doc(hidden)]
-pub use pinfold_text::{escape_json, exceeds_json_values, patch, unescape_json};
+pub use pinfold_text::{escape_json, exceeds_json_values, unescape_json};
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
-pub use preview::escaped_text;
+pub use preview::{escaped_line, escaped_text};
 pub use search::{BinaryNote, IndexSummary, Line, PageLine, Role};
 pub use session::{FoundState, OpenError, Session};
 pub use settings::{

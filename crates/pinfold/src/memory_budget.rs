@@ -34,7 +34,7 @@ static PATTERNS: MemoryBudget = MemoryBudget::new(usize::MAX, MAX_PATTERN_BYTES_
 /// A permit, or `None` for what is small and needs none.
 pub(crate) type LargePermit = Option<MemoryPermit<'static>>;
 
-/// Waits for the memory to edit files of so many bytes.
+/// Waits for the memory to edit files with `bytes` bytes together.
 pub(crate) fn reserve_edits(
     bytes: u64,
     deadline: &Deadline,
@@ -74,7 +74,7 @@ struct AnswerPermit {
 }
 
 impl AnswerMemory {
-    /// Waits for the memory of an answer that contains a file of so many bytes.
+    /// Waits for the memory of an answer that contains a file of this size.
     pub(crate) fn reserve(
         &self,
         file_bytes: u64,
@@ -161,8 +161,8 @@ impl MemoryBudget {
         self.reserve(bytes, deadline).map(Some).ok_or(DeadlinePassed)
     }
 
-    /// Waits until so many bytes are free. Returns `None` if the deadline passes first. A call that holds a permit of this
-    /// budget must not wait for another one: two such calls could wait for each other.
+    /// Waits until `bytes` bytes are free. Returns `None` if the deadline passes first. A call that holds a permit of
+    /// this budget must not wait for another one: two such calls could wait for each other.
     pub(crate) fn reserve(&self, bytes: u64, deadline: &Deadline) -> Option<MemoryPermit<'_>> {
         // What is larger than the budget gets all of it.
         let bytes = bytes.min(self.max_bytes);

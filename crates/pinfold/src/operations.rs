@@ -1,6 +1,14 @@
-//! The operations of a session.
+//! The operations of a session. Each is a struct with the arguments; [`Session::perform`](crate::Session::perform)
+//! returns its outcome.
 //!
-//! One file each: the request, its outcome, and `plan`.
+//! | | |
+//! |---|---|
+//! | reading | [`Read`], [`ReadMany`] (text); [`Open`] (text, images, PDFs, notebooks); [`ReadBytes`]; [`Info`] |
+//! | changing | [`Write`], [`Edit`], [`Insert`], [`EditNotebook`], [`Update`] (patches), [`Delete`], [`Move`], [`Mkdir`], [`RemoveTree`]; [`ChangeFiles`] changes several files, all or none |
+//! | searching | [`List`], [`Tree`], [`Find`] (names), [`Search`] (contents) |
+//! | the journal | [`Undo`], [`Rewind`], [`Show`], [`Compare`] |
+
+// One file each: the request, its outcome, and `plan`.
 
 mod change_files;
 mod compare;

@@ -1,8 +1,9 @@
 //! Permission for one access to one place. Policy decides, or asks the user.
 //!
-//! This file evaluates policy, and `permit/asking.rs` asks the user. `View` checks reads, asks the user about them, and refuses denied writes early. `commit` checks writes again and
-//! asks the user to approve the diff. So one call can ask twice. A call evaluates policy once for each access to each
-//! path. The file may change while the user decides, so the caller opens it again after an approval.
+//! This file evaluates policy, and `permit/asking.rs` asks the user. `View` checks reads, asks the user about them, and
+//! refuses denied writes early. `commit` checks writes again and asks the user to approve the diff. So one call can ask
+//! twice. A call evaluates policy once for each access to each path. The file may change while the user decides, so the
+//! caller opens it again after an approval.
 
 mod asking;
 mod tree;
@@ -48,9 +49,7 @@ impl View<'_> {
         place: Option<&Place>,
         directory: bool,
     ) -> Decision {
-        if access != Access::Read
-            && place.is_some_and(|place| self.session().is_in_read_root(place))
-        {
+        if access != Access::Read && place.is_some_and(|place| self.session().is_read_only(place)) {
             return Decision::Deny(Reason::ReadRoot);
         }
         let subject = (access, path.cloned(), place.cloned(), directory);
@@ -257,8 +256,7 @@ impl View<'_> {
     }
 
     fn real(&self, place: &Place) -> PathBuf {
-        let bytes = self.session().workspace().real_path(place);
-        PathBuf::from(OsStr::from_bytes(&bytes))
+        self.session().real_path(place)
     }
 
     fn real_root(&self, number: usize) -> PathBuf {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use blake3::Hash;
 use pinfold_text::{Charset, Content, DiffFormat, Encoding, sniff_content, unified_diff};
 
-pub use self::escape::escaped_text;
-use self::escape::{one_line, unreadable};
+use self::escape::unreadable;
+pub use self::escape::{escaped_line, escaped_text};
 
 /// A change that the user is asked to approve.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -92,17 +92,17 @@ impl Proposal {
                 let mode = mode.map(|mode| format!("creates an executable file, mode {mode:o}\n"));
                 mode.unwrap_or_default() + &replacement(path, before.as_ref(), after)
             }
-            Self::CreateLink { to } => format!("creates a symlink to {}", one_line(to)),
+            Self::CreateLink { to } => format!("creates a symlink to {}", escaped_line(to)),
             Self::Delete { link_target: Some(to), .. } => {
-                format!("deletes the symlink to {}", one_line(to))
+                format!("deletes the symlink to {}", escaped_line(to))
             }
             Self::Delete { link_target: None, bytes } => format!("deletes a file of {bytes} bytes"),
             Self::Move { what, from, to, holds, content } => {
                 let content = content.as_ref().map(|content| replacement(to, None, content));
                 let content = content.map_or_else(String::new, |content| format!("\n{content}"));
-                let [from, to] = [from, to].map(|path| one_line(path.as_bytes()));
+                let [from, to] = [from, to].map(|path| escaped_line(path.as_bytes()));
                 let holds =
-                    holds.iter().map(|held| format!("\nholds {}", one_line(held.as_bytes())));
+                    holds.iter().map(|held| format!("\nholds {}", escaped_line(held.as_bytes())));
                 let holds: String = holds.collect();
                 format!("moves {what}\nfrom {from}\nto {to}{holds}{content}")
             }
@@ -143,7 +143,7 @@ fn text_with_path((path, proposal): &(String, Proposal)) -> String {
     if proposal.names_its_path() {
         format!("{text}\n")
     } else {
-        format!("{}: {text}\n", one_line(path.as_bytes()))
+        format!("{}: {text}\n", escaped_line(path.as_bytes()))
     }
 }
 
@@ -167,7 +167,7 @@ fn shares(changes: &[(String, Proposal)], max_chars: usize) -> String {
         hidden => {
             shown.push_str(&format!("… {hidden} changes not shown …\n"));
             let mut left = max_chars.saturating_sub(shown.chars().count());
-            let names = changes[fitting..].iter().map(|(path, _)| one_line(path.as_bytes()));
+            let names = changes[fitting..].iter().map(|(path, _)| escaped_line(path.as_bytes()));
             let names = names.take_while(|name| {
                 let length = name.chars().count() + 1;
                 let fits = length <= left;
@@ -211,7 +211,7 @@ fn replacement(path: &str, before: Option<&Version>, after: &Version) -> String 
         let [old, new] = [&old, &new].map(|text| (text.as_bytes(), Encoding::UTF_8));
         out.push_str(&unified_diff(
             DiffFormat::Git,
-            &one_line(path.as_bytes()),
+            &escaped_line(path.as_bytes()),
             old,
             new,
             usize::MAX,
@@ -323,6 +323,7 @@ fn cut_line(line: &str, max_chars: usize) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use pinfold_testkit::unescaped;
     use proptest::prelude::*;
 
     use super::escape::is_hidden;
@@ -337,28 +338,6 @@ mod tests {
         let (before, after) = (before.map(version), version(after));
         let (path, mode) = ("a".into(), None);
         Proposal::Replace { path, before, after, mode }.preview(max_chars)
-    }
-
-    /// Decodes escaped text.
-    fn unescaped(text: &str) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut rest = text;
-        while let Some(character) = rest.chars().next() {
-            let hex = |digits: &str| u32::from_str_radix(digits, 16).unwrap();
-            if let Some(escape) = rest.strip_prefix("\\x") {
-                out.push(u8::try_from(hex(&escape[..2])).unwrap());
-                rest = &escape[2..];
-            } else if let Some(escape) = rest.strip_prefix("\\u{") {
-                let (digits, after) = escape.split_once('}').unwrap();
-                let character = char::from_u32(hex(digits)).unwrap();
-                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-                rest = after;
-            } else {
-                out.extend_from_slice(&rest.as_bytes()[..character.len_utf8()]);
-                rest = &rest[character.len_utf8()..];
-            }
-        }
-        out
     }
 
     /// The bytes of a new file, decoded from its preview.

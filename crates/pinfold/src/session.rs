@@ -13,13 +13,13 @@ pub(crate) use history::TURN;
 pub use open::OpenError;
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
+use pinfold_confine::{OpenMethod, Place, RelPath, Workspace, escaped, symlinks_and_target};
 
 use crate::approval::Grants;
 use crate::audit::Audit;
@@ -109,6 +109,7 @@ impl Session {
     }
 
     /// Lets files count as read that earlier processes of the same parent process have read or written.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_parent_reads(mut self, reads: Option<Arc<ParentReads>>) -> Self {
         self.parent_reads = reads;
@@ -117,6 +118,7 @@ impl Session {
 
     /// For clients that may begin a session for each call, so that no session has read anything. Until the first
     /// read, the error for an unread file names the setting `read_before_write`.
+    #[doc(hidden)]
     #[must_use]
     pub fn maybe_session_per_call(mut self) -> Self {
         self.may_be_session_per_call = true;
@@ -125,6 +127,7 @@ impl Session {
 
     /// For clients that share this session because only their name is known. A file that one of them changes no
     /// longer counts as read, since the others have not seen the change.
+    #[doc(hidden)]
     #[must_use]
     pub fn forgetting_writes(mut self) -> Self {
         self.writes_count_as_read = false;
@@ -265,13 +268,46 @@ impl Session {
     }
 
     /// Whether a place is in a read root, where nothing may be changed.
-    pub(crate) fn is_in_read_root(&self, place: &Place) -> bool {
+    pub(crate) fn is_read_only(&self, place: &Place) -> bool {
         // A narrowed workspace may start inside a read root.
         self.whole_workspace.is_in_read_root(&self.workspace.real_path(place))
     }
 
-    /// The workspace.
-    pub fn workspace(&self) -> &Workspace {
+    /// The roots, as absolute paths.
+    pub fn roots(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.workspace.roots()
+    }
+
+    /// The directory where relative paths start.
+    pub fn base(&self) -> &Path {
+        self.workspace.base()
+    }
+
+    /// The real path of a place, which has no symlinks.
+    pub fn real_path(&self, place: &Place) -> PathBuf {
+        real_path(&self.workspace, place)
+    }
+
+    /// How paths below the roots are opened.
+    #[doc(hidden)]
+    pub fn open_method(&self) -> OpenMethod {
+        self.workspace.open_method()
+    }
+
+    /// Whether a real path is in a read root.
+    #[doc(hidden)]
+    pub fn is_in_read_root(&self, real_path: &Path) -> bool {
+        self.workspace.is_in_read_root(real_path.as_os_str().as_bytes())
+    }
+
+    /// Compares every cached file with the disk, as a thread in the background does some seconds after each search.
+    #[doc(hidden)]
+    pub fn recheck_trees(&self) {
+        self.workspace.recheck_trees();
+    }
+
+    /// The workspace. Its methods reach files without asking the policy, so it is not public.
+    pub(crate) fn workspace(&self) -> &Workspace {
         &self.workspace
     }
 
@@ -330,7 +366,7 @@ impl Session {
     }
 
     /// The roots, escaped for printing.
-    pub(crate) fn roots(&self) -> Vec<String> {
+    pub(crate) fn shown_roots(&self) -> Vec<String> {
         let roots = self.workspace.roots();
         roots.map(|root| escaped(root.as_os_str().as_encoded_bytes()).to_string()).collect()
     }
@@ -357,8 +393,11 @@ impl Session {
 }
 
 pub(crate) fn real_roots(workspace: &Workspace) -> impl Iterator<Item = PathBuf> {
-    (0..workspace.roots().len()).map(|root| {
-        let path = workspace.real_path(&Place { root, path: RelPath::root() });
-        PathBuf::from(OsStr::from_bytes(&path))
-    })
+    let path = RelPath::root;
+    (0..workspace.roots().len())
+        .map(move |root| real_path(workspace, &Place { root, path: path() }))
+}
+
+fn real_path(workspace: &Workspace, place: &Place) -> PathBuf {
+    PathBuf::from(OsString::from_vec(workspace.real_path(place)))
 }

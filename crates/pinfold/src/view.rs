@@ -1,6 +1,7 @@
 //! Read access for operations: to the workspace through the fence, and to the call's options and deadline.
 //!
-//! Everything that a view returns is permitted by policy or by the user. A view never writes.
+//! Everything that a view returns is permitted by policy or by the user. A view never writes. Its other methods are in
+//! `view/change_targets.rs` (the files to change), `permit.rs` (policy) and `permit/asking.rs` (the user's approval).
 
 mod change_targets;
 mod tracked_file;
@@ -248,10 +249,11 @@ impl<'s> View<'s> {
         })
     }
 
-    /// Whether nothing is cached of the workspace's trees. A first walk does not watch them, which takes longer than
-    /// some searches.
-    pub(crate) fn is_first_walk(&self) -> bool {
-        self.session.workspace().tree_summaries().iter().all(|tree| tree.entries == 0)
+    /// Whether nothing is cached of the trees of the roots that `starts` are in. A first walk does not watch them, which
+    /// takes longer than some searches.
+    pub(crate) fn is_first_walk(&self, starts: &[Place]) -> bool {
+        let trees = self.session.workspace().tree_summaries();
+        starts.iter().all(|start| trees[start.root].entries == 0)
     }
 
     /// Watches the trees below `starts` in the background, after their first walk.
@@ -359,7 +361,7 @@ impl<'s> View<'s> {
         reserve_edits(bytes, &self.deadline()).map_err(|DeadlinePassed| self.waited_too_long())
     }
 
-    /// Waits for the memory of an answer that contains a file of so many bytes. It is released when the result was dropped
+    /// Waits for the memory of an answer that contains a file of this size. It is released when the result was dropped
     /// and the answer is sent.
     pub(crate) fn reserve_answer(&self, file_bytes: u64) -> Result<AnswerMemory, Error> {
         let memory = self.call.answer_memory.clone().unwrap_or_default();
@@ -382,5 +384,30 @@ impl<'s> View<'s> {
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pinfold_confine::RelPath;
+
+    use super::*;
+    use crate::operations::Search;
+
+    #[test]
+    fn the_first_walk_of_a_root_is_one_even_if_another_root_was_walked() {
+        let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let session = Session::open(dirs.each_ref().map(tempfile::TempDir::path)).unwrap();
+        let write = |dir: &tempfile::TempDir| {
+            let path = RawPath::from(dir.path().join("a.txt").to_string_lossy());
+            session.perform(&crate::operations::Write::new(path, "text\n")).unwrap();
+        };
+        dirs.iter().for_each(write);
+        let first = RawPath::from(dirs[0].path().to_string_lossy());
+        session.perform(&Search::new("text").with_path(Some(first))).unwrap();
+        let call = CallOptions::default();
+        let view = View::new(&session, &call);
+        let is_first = |root| view.is_first_walk(&[Place { root, path: RelPath::root() }]);
+        assert_eq!([0, 1].map(is_first), [false, true]);
     }
 }

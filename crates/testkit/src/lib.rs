@@ -11,6 +11,7 @@ pub mod mcp;
 mod namespace;
 mod process;
 mod provided;
+mod random;
 mod scenario;
 mod stage;
 mod tree;
@@ -22,6 +23,7 @@ pub use limits::{
 pub use namespace::{in_mount_namespace, mount};
 pub use process::{Process, this_program};
 pub use provided::{provided, skipped};
+pub use random::Random;
 pub use scenario::{Scenario, corpus};
 pub use stage::Stage;
 pub use tree::tree;
@@ -66,4 +68,26 @@ pub fn shown_lines(message: &str) -> String {
         return text;
     }
     text.replace('\u{b7}', " ").replace('\u{2192}', "\t")
+}
+
+/// Decodes the escapes of `pinfold::escaped_text`.
+pub fn unescaped(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let hex = |digits: &str| u32::from_str_radix(digits, 16).unwrap();
+        if let Some(escape) = rest.strip_prefix("\\x") {
+            out.push(u8::try_from(hex(&escape[..2])).unwrap());
+            rest = &escape[2..];
+        } else if let Some(escape) = rest.strip_prefix("\\u{") {
+            let (digits, after) = escape.split_once('}').unwrap();
+            let character = char::from_u32(hex(digits)).unwrap();
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = after;
+        } else {
+            out.extend_from_slice(&rest.as_bytes()[..character.len_utf8()]);
+            rest = &rest[character.len_utf8()..];
+        }
+    }
+    out
 }

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Every path below a directory, with the content of a file, the target of a symlink, or `directory`.
+use crate::limits::names_in;
+
+/// Every path below a directory, with the content of a file, the target of a symlink, or `directory`. Files that are
+/// deleted while they are open are left out, also where they have another name until then.
 pub fn tree(dir: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let (name, path) = (entry.file_name().into_string().unwrap(), entry.path());
-        let kind = entry.file_type().unwrap();
+    for name in names_in(dir) {
+        let path = dir.join(&name);
+        let kind = fs::symlink_metadata(&path).unwrap().file_type();
         let what = if kind.is_symlink() {
             fs::read_link(&path).unwrap().display().to_string()
         } else if kind.is_dir() {

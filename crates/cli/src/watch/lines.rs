@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pinfold::escaped_text;
+use pinfold::{escaped_line, escaped_text};
 use pinfold_feed::{Approval, CallEnded, Change, Event, RequestEnd, Server, ServerId, Update};
 
 /// Terminal colours, by their escape codes.
@@ -331,7 +331,7 @@ fn time(time: &str) -> String {
 
 /// An untrusted text on one line, with invisible characters escaped.
 fn one_line(text: &str) -> String {
-    escaped_text(text.as_bytes()).replace('\n', "\\x0a").replace('\t', "\\x09")
+    escaped_line(text.as_bytes())
 }
 
 /// A text that the server has escaped. Its escapes stay, and characters that should have been escaped are escaped

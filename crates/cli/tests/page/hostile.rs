@@ -16,10 +16,7 @@ const CONTENT: &str = "<script>alert(1)</script>\n</div><iframe src=javascript:a
 fn names_and_lines_are_text_and_never_markup() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[]);
-    let mut server = stage.serve(&["--mode", "default"]);
-    let page = stage.page(&[]);
-    let tab = browser.open_page(&page);
-    tab.wait("article.server");
+    let (mut server, _page, tab) = stage.watched(&browser, "default");
     let id = server.ask("tools/call", write(NAME, CONTENT));
     tab.wait("pin-request .line.added");
     let shown = tab.text("pin-request");
@@ -56,10 +53,7 @@ fn names_and_lines_are_text_and_never_markup() {
 fn a_line_of_ten_megabytes_is_shown_in_part() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[]);
-    let mut server = stage.serve(&["--mode", "default"]);
-    let page = stage.page(&[]);
-    let tab = browser.open_page(&page);
-    tab.wait("article.server");
+    let (mut server, _page, tab) = stage.watched(&browser, "default");
     let line = format!("{}\nshort\n", "<b>x".repeat(2_500_000));
     let id = server.ask("tools/call", write("long.txt", &line));
     tab.wait("pin-request .line.added");

@@ -15,10 +15,7 @@ use crate::stage::{Stage, answered, write};
 fn the_user_allows_and_denies_and_the_model_is_told() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[("a.txt", "one\n")]);
-    let mut server = stage.serve(&["--mode", "default"]);
-    let page = stage.page(&[]);
-    let tab = browser.open_page(&page);
-    tab.wait("article.server >> text=testkit");
+    let (mut server, _page, tab) = stage.watched(&browser, "default");
     tab.assert_accessible();
     let id = server.ask("tools/call", write("a.txt", "two\n"));
     tab.wait("article.request.ready");
@@ -64,10 +61,7 @@ fn the_user_allows_and_denies_and_the_model_is_told() {
 fn a_second_key_does_not_answer_the_request_that_moves_up() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[]);
-    let mut server = stage.serve(&["--mode", "default"]);
-    let page = stage.page(&[]);
-    let tab = browser.open_page(&page);
-    tab.wait("article.server");
+    let (mut server, _page, tab) = stage.watched(&browser, "default");
     let first = server.ask("tools/call", write("a.txt", "a\n"));
     tab.wait("article.request.ready >> text=a.txt");
     let second = server.ask("tools/call", write("b.txt", "b\n"));
@@ -91,10 +85,7 @@ fn a_second_key_does_not_answer_the_request_that_moves_up() {
 fn while_changes_are_paused_every_change_asks() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[("a.txt", "one\n")]);
-    let mut server = stage.serve(&["--mode", "bypassPermissions"]);
-    let page = stage.page(&[]);
-    let tab = browser.open_page(&page);
-    tab.wait("article.server");
+    let (mut server, _page, tab) = stage.watched(&browser, "bypassPermissions");
     assert_eq!(answer(&server.request("tools/call", write("a.txt", "two\n")))["success"], true);
     tab.press("p");
     tab.wait(".banner.paused");
@@ -144,10 +135,7 @@ fn of_several_viewers_one_answers_and_all_see_the_end() {
 fn a_server_that_is_killed_while_it_asks_takes_its_request_along() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[("a.txt", "one\n")]);
-    let mut server = stage.serve(&["--mode", "default"]);
-    let page = stage.page(&[]);
-    let tab = browser.open_page(&page);
-    tab.wait("article.server");
+    let (mut server, page, tab) = stage.watched(&browser, "default");
     server.ask("tools/call", write("a.txt", "two\n"));
     tab.wait("article.request.ready");
     server.process().kill().unwrap();
@@ -165,10 +153,7 @@ fn a_server_that_is_killed_while_it_asks_takes_its_request_along() {
 fn no_page_is_asked_after_the_last_one_is_closed() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[("a.txt", "one\n")]);
-    let mut server = stage.serve(&["--mode", "default"]);
-    let page = stage.page(&[]);
-    let tab = browser.open_page(&page);
-    tab.wait("article.server");
+    let (mut server, page, tab) = stage.watched(&browser, "default");
     let id = server.ask("tools/call", write("a.txt", "two\n"));
     tab.wait("article.request.ready");
     tab.close();
@@ -184,10 +169,7 @@ fn no_page_is_asked_after_the_last_one_is_closed() {
 fn a_page_of_another_site_can_neither_read_nor_answer() {
     let Some(browser) = Browser::start() else { return };
     let stage = Stage::new(&[("a.txt", "one\n")]);
-    let mut server = stage.serve(&["--mode", "default"]);
-    let page = stage.page(&[]);
-    let tab = browser.open_page(&page);
-    tab.wait("article.server");
+    let (mut server, page, tab) = stage.watched(&browser, "default");
     let id = server.ask("tools/call", write("a.txt", "two\n"));
     tab.wait("article.request.ready");
     let name = tab.run("document.querySelector('pin-app').live.servers.keys().next().value");

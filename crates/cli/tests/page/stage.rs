@@ -9,6 +9,8 @@ use pinfold_testkit::mcp::{Lines, Web, answer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::browser::{Browser, Tab};
+
 pub(crate) struct Stage {
     pub(crate) dir: TempDir,
 }
@@ -52,6 +54,14 @@ impl Stage {
     pub(crate) fn serve(&self, more: &[&str]) -> Lines {
         let mut command = self.command("serve", &["--dialect", "all", "--durability", "none"]);
         Lines::initialized(command.arg("--root").arg(self.path("ws")).args(more), json!({}))
+    }
+
+    /// Starts a server in a permission mode, and the page. Waits until a tab of the browser shows the server.
+    pub(crate) fn watched<'b>(&self, browser: &'b Browser, mode: &str) -> (Lines, Page, Tab<'b>) {
+        let (server, page) = (self.serve(&["--mode", mode]), self.page(&[]));
+        let tab = browser.open_page(&page);
+        tab.wait("article.server >> text=testkit");
+        (server, page, tab)
     }
 
     /// Starts the page.

@@ -360,7 +360,7 @@ fn a_viewer_that_is_suspended_is_not_asked() {
     screen.keys("\u{1a}");
     screen.wait_until_stopped(true);
     assert!(screen.is_as_before());
-    let nobody = "and nobody can be; tell the user, who can allow it with the rule `Write(/a.txt)`: \
+    let nobody = "and nobody can be asked; tell the user, who can allow it with the rule `Write(/a.txt)`: \
                   `--allow 'Write(/a.txt)'`, or `allow` in the permissions; or run pinfold watch or \
                   pinfold page to be asked";
     let refused = result(&mut server, id);

@@ -157,7 +157,7 @@ impl SystemCall<'_> {
 
 /// The paths of the roots as they were given, each followed by its real path if that differs.
 fn allowed(ctx: &ToolContext<'_>) -> Vec<PathBuf> {
-    let given = ctx.session.workspace().roots().map(|root| root.components().collect());
+    let given = ctx.session.roots().map(|root| root.components().collect());
     let both = given.zip(ctx.session.real_roots()).flat_map(<[PathBuf; 2]>::from);
     let mut paths: Vec<PathBuf> = both.collect();
     paths.dedup();

@@ -1,6 +1,7 @@
 //! `read_media_file`
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,7 +54,7 @@ impl Tool for ReadMediaFile {
             Some("ogg") => audio("audio/ogg", data),
             Some("flac") => audio("audio/flac", data),
             _ => {
-                let uri = file_uri(&ctx.session.workspace().real_path(&file.place));
+                let uri = file_uri(&ctx.session.real_path(&file.place));
                 let mime_type = "application/octet-stream";
                 let resource = Resource { uri, mime_type, blob: data };
                 Block::Resource { resource }
@@ -71,9 +72,9 @@ impl Tool for ReadMediaFile {
 }
 
 /// The URI of a path.
-fn file_uri(path: &[u8]) -> String {
+fn file_uri(path: &Path) -> String {
     let mut uri = String::from("file://");
-    for byte in path {
+    for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => uri.push(char::from(*byte)),
             _ if b"/-._~!$&'()*+,;=:@[]|^".contains(byte) => uri.push(char::from(*byte)),
@@ -89,6 +90,6 @@ mod tests {
 
     #[test]
     fn a_uri_has_no_character_that_means_something_else() {
-        assert_eq!(file_uri("/w/x y#?é%.bin".as_bytes()), "file:///w/x%20y%23%3F%C3%A9%25.bin");
+        assert_eq!(file_uri(Path::new("/w/x y#?é%.bin")), "file:///w/x%20y%23%3F%C3%A9%25.bin");
     }
 }

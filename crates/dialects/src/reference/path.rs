@@ -36,7 +36,7 @@ impl ReferencePath {
     pub(super) fn absolute(&self, ctx: &ToolContext<'_>) -> PathBuf {
         let path = self.raw();
         let relative = Path::new(path.as_str());
-        let joined = ctx.session.workspace().base().join(relative);
+        let joined = ctx.session.base().join(relative);
         normalized(&joined.to_string_lossy()).into()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, Mode, Session, Settings};
 use pinfold_dialects::{DOTTED, SCOPED, Toolbox};
+use pinfold_testkit::unescaped;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -171,26 +172,4 @@ fn applied(before: &[u8], preview: &str) -> Vec<u8> {
     }
     old.for_each(|(_, line)| new.extend_from_slice(line));
     new
-}
-
-/// Decodes escaped text.
-fn unescaped(text: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut rest = text;
-    while let Some(character) = rest.chars().next() {
-        let hex = |digits: &str| u32::from_str_radix(digits, 16).unwrap();
-        if let Some(escape) = rest.strip_prefix("\\x") {
-            out.push(u8::try_from(hex(&escape[..2])).unwrap());
-            rest = &escape[2..];
-        } else if let Some(escape) = rest.strip_prefix("\\u{") {
-            let (digits, after) = escape.split_once('}').unwrap();
-            let character = char::from_u32(hex(digits)).unwrap();
-            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-            rest = after;
-        } else {
-            out.extend_from_slice(&rest.as_bytes()[..character.len_utf8()]);
-            rest = &rest[character.len_utf8()..];
-        }
-    }
-    out
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pinfold::{Permissions, Session, Settings};
 use pinfold_dialects::{CLASSIC, Toolbox};
-use pinfold_testkit::provided;
+use pinfold_testkit::{Random, provided};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -21,21 +21,6 @@ const STEPS: u64 = 60;
 
 /// Tells this program that it is the process that changes the tree.
 const CHANGED_TREE: &str = "PINFOLD_CHANGED_TREE";
-
-/// Random numbers that depend only on the seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
-    }
-}
 
 const WORDS: [&str; 9] = [
     "alpha_beta",
@@ -336,7 +321,7 @@ pub(crate) fn never_stale() {
         if changer.change(seed) {
             // This happens in the background some seconds after a search, because no event reports a link that is
             // made outside.
-            sessions.iter().for_each(|(toolbox, ..)| toolbox.session().workspace().recheck_trees());
+            sessions.iter().for_each(|(toolbox, ..)| toolbox.session().recheck_trees());
         }
         let mut random = Random(!seed);
         let fresh;

@@ -23,7 +23,7 @@ pub enum Denial {
         allow: Option<String>,
     },
     /// Needs approval, and there is no way to ask the user.
-    #[error("the user has to be asked ({reason}), and nobody can be")]
+    #[error("it needs the user's approval ({reason}), and nobody can be asked")]
     NoApprover {
         /// Why the user has to be asked.
         reason: Reason,
@@ -38,7 +38,7 @@ pub enum Denial {
 fn reason(reason: &Reason) -> String {
     match reason {
         Reason::Mode(mode) => format!("the mode `{}` changes nothing", mode.name()),
-        Reason::Own => "it is Pinfold's own, and out of reach".into(),
+        Reason::Own => "it is one of Pinfold's own files, and out of reach".into(),
         Reason::ReadRoot | Reason::RootMoved | Reason::Paused => reason.to_string(),
         other => format!("{other} forbids it"),
     }

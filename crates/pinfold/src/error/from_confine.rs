@@ -85,7 +85,9 @@ impl View<'_> {
             Error::NotFound { path, .. } => {
                 Error::NotFound { near: near_misses(self, &path), path }
             }
-            Error::Outside { path, .. } => Error::Outside { path, roots: self.session().roots() },
+            Error::Outside { path, .. } => {
+                Error::Outside { path, roots: self.session().shown_roots() }
+            }
             other => other,
         }
     }

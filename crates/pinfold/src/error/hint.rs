@@ -12,7 +12,7 @@ impl Error {
                 if near.iter().any(|near| near == path.as_str()) =>
             {
                 Some(
-                    "a name there is shown like this: give its escaped characters themselves, or work without it"
+                    "a name there is shown with escapes, like this: give the characters themselves, or work without it"
                         .into(),
                 )
             }
@@ -175,19 +175,17 @@ impl Error {
 
     /// The message, followed by the hint.
     pub fn with_hint(&self) -> String {
-        self.hint_after(self.to_string())
+        match self.hint() {
+            Some(hint) if self.has_hint_below(&hint) => format!("{self}\n{hint}"),
+            Some(hint) => format!("{self}; {hint}"),
+            None => self.to_string(),
+        }
     }
 
-    /// The given message, followed by the hint.
-    pub fn hint_after(&self, message: String) -> String {
-        match self.hint() {
-            // A hint with an excerpt of the file is a separate paragraph.
-            Some(hint) if hint.contains('\n') && !matches!(self, Self::Changed { .. }) => {
-                format!("{message}\n{hint}")
-            }
-            Some(hint) => format!("{message}; {hint}"),
-            None => message,
-        }
+    /// Whether a hint is a paragraph below the message, because it has an excerpt of the file.
+    #[doc(hidden)]
+    pub fn has_hint_below(&self, hint: &str) -> bool {
+        hint.contains('\n') && !matches!(self, Self::Changed { .. })
     }
 }
 

@@ -56,7 +56,7 @@ impl Shrink {
         self.side.is_some() || self.bytes.is_some()
     }
 
-    /// How much memory an image with so many bytes may take.
+    /// How much memory an image of this size may take.
     pub(crate) fn memory(self, size: u64) -> u64 {
         #[cfg(feature = "images")]
         if self.is_set() {

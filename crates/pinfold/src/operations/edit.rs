@@ -149,12 +149,14 @@ impl Operation for Edit {
             changed_elsewhere,
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
-        let lines_before = view.lines_before(&target);
-        let replace = Replace::new(self.path.clone(), target, edited.bytes);
-        let replace = Replace { lines_before, ..replace };
-        let (diff_format, max_diff_bytes) = (self.diff_format, self.max_diff_bytes);
-        let answers_with_diff = true;
-        let replace = Replace { before, answers_with_diff, diff_format, max_diff_bytes, ..replace };
+        let replace = Replace {
+            before,
+            lines_before: view.lines_before(&target),
+            answers_with_diff: true,
+            diff_format: self.diff_format,
+            max_diff_bytes: self.max_diff_bytes,
+            ..Replace::new(self.path.clone(), target, edited.bytes)
+        };
         Ok((outcome, ChangeSet::of(replace)))
     }
 }

@@ -1,4 +1,4 @@
-//! Finds files by their names.
+//! `Find`: finds files by their names.
 
 use std::cmp::{Ordering, Reverse};
 use std::time::SystemTime;
@@ -10,7 +10,6 @@ use pinfold_confine::{
 
 use crate::glob::{PathGlob, Pattern};
 use crate::limits::DEFAULT_MAX_GLOB_FILES;
-use crate::operations::search::by_path;
 use crate::search::{FileSet, Request, Selection, SetFile};
 use crate::view::{WalkOptions, Walked};
 use crate::{Error, NoChange, Operation, View};
@@ -245,7 +244,7 @@ impl Operation for Find {
             candidate.kind == Kind::Directory
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
-        let is_first = deep.is_some() && view.is_first_walk();
+        let is_first = deep.is_some() && view.is_first_walk(&starts);
         let hidden = self.all || self.hidden;
         let options = WalkOptions {
             depth,
@@ -278,7 +277,7 @@ impl Operation for Find {
             files.extend(visitor.files);
             directories.extend(visitor.directories);
         }
-        directories.sort_unstable_by(by_path);
+        directories.sort_unstable_by(Place::by_path);
         directories.truncate(self.max_files);
         let total = files.len() as u64;
         self.sort(&mut files);
@@ -294,7 +293,7 @@ impl Find {
                 FindOrder::NewestFirst => other.modified.cmp(&one.modified),
                 FindOrder::Path => Ordering::Equal,
             };
-            newer.then_with(|| by_path(&one.place, &other.place))
+            newer.then_with(|| one.place.by_path(&other.place))
         };
         if files.len() / 2 > self.max_files {
             // Only the returned files have to be sorted.

@@ -1,18 +1,15 @@
 //! `List`: lists the entries of a directory or of a tree.
 
-use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, File, FilterDecision, IgnoreFiles, Kind, Metadata, Place,
-    RawPath, RelPath, Skipped, Stat, Visitor, WalkEntry,
+    Candidate, Error as ConfineError, FilterDecision, IgnoreFiles, Kind, Metadata, Place, RawPath,
+    RelPath, Skipped, Stat, Visitor, WalkEntry,
 };
-use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
 use crate::file_caches::BinaryMarks;
 use crate::glob::Filter;
 use crate::limits::MAX_LIST_ENTRIES;
-use crate::operations::search::by_path;
 use crate::view::{WalkOptions, Walked};
 use crate::{Error, GlobUsage, NoChange, Operation, View};
 
@@ -204,7 +201,7 @@ impl Listing<'_> {
             }
             if let Ok(file) = found.open() {
                 let meta = *file.meta();
-                let binary = is_binary(file, &mut self.buffer, self.marks);
+                let binary = self.marks.sniff(file, &mut self.buffer);
                 return Ok(Details { meta, link_target: None, binary });
             }
         }
@@ -216,22 +213,20 @@ impl Listing<'_> {
     }
 }
 
-impl Operation for List {
-    type Changes = NoChange;
-    type Outcome = Listed;
+/// The globs of [`List::ignore`]. An absolute glob matches paths below the root, a relative one paths below the directory.
+struct IgnoreGlobs {
+    absolute: Option<Filter>,
+    relative: Option<Filter>,
+}
 
-    fn plan(&self, view: &View<'_>) -> Result<(Listed, NoChange), Error> {
-        let glob =
-            self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
-        let place = view.directory(&self.path)?;
-        // An absolute glob matches paths below the root, a relative one paths below the directory.
-        let root = view.session().absolute(&Place { path: RelPath::root(), ..place });
+impl IgnoreGlobs {
+    fn parse(globs: &[String], root: &str) -> Result<Self, Error> {
         let below_root = |glob: &String| {
             let below = glob.strip_prefix(root.trim_end_matches('/'))?;
             below.starts_with('/').then(|| below.to_owned())
         };
         let (mut absolute, mut relative) = (Vec::new(), Vec::new());
-        for glob in &self.ignore {
+        for glob in globs {
             match below_root(glob) {
                 Some(below) => absolute.push(below),
                 None => relative.push(glob.clone()),
@@ -240,16 +235,30 @@ impl Operation for List {
         let filter = |globs: Vec<String>| {
             (!globs.is_empty()).then(|| Filter::new(GlobUsage::Ignore, &globs)).transpose()
         };
-        let (absolute, relative) = (filter(absolute)?, filter(relative)?);
-        let includes = |filter: &Option<Filter>, path: &[u8], kind| {
-            filter.as_ref().is_some_and(|filter| filter.includes(path, kind))
+        Ok(Self { absolute: filter(absolute)?, relative: filter(relative)? })
+    }
+
+    fn matches(&self, candidate: &Candidate<'_>) -> bool {
+        let includes = |filter: &Option<Filter>, path: &[u8]| {
+            filter.as_ref().is_some_and(|filter| filter.includes(path, candidate.kind))
         };
-        let is_ignored = |candidate: &Candidate<'_>| {
-            includes(&relative, candidate.below_start(), candidate.kind)
-                || includes(&absolute, candidate.below_root(), candidate.kind)
-        };
+        includes(&self.relative, candidate.below_start())
+            || includes(&self.absolute, candidate.below_root())
+    }
+}
+
+impl Operation for List {
+    type Changes = NoChange;
+    type Outcome = Listed;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Listed, NoChange), Error> {
+        let glob =
+            self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
+        let place = view.directory(&self.path)?;
+        let root = view.session().absolute(&Place { path: RelPath::root(), ..place });
+        let ignore = IgnoreGlobs::parse(&self.ignore, &root)?;
         let filter_decision = |candidate: &Candidate<'_>| {
-            if is_ignored(candidate) {
+            if ignore.matches(candidate) {
                 FilterDecision::Exclude
             } else if self.include == Include::All {
                 FilterDecision::Force
@@ -289,13 +298,13 @@ impl Operation for List {
         let later = |kind| self.order == ListOrder::DirectoriesFirst && kind != Kind::Directory;
         entries.sort_unstable_by(|one, other| {
             let kinds = later(one.kind).cmp(&later(other.kind));
-            kinds.then_with(|| by_path(&one.place, &other.place))
+            kinds.then_with(|| one.place.by_path(&other.place))
         });
         let mut total = entries.len() as u64;
         if self.order == ListOrder::PathTopKept && entries.len() > self.max_entries {
             entries.sort_by_key(|entry| entry.place.path.names().count());
             entries.truncate(self.max_entries);
-            entries.sort_unstable_by(|one, other| by_path(&one.place, &other.place));
+            entries.sort_unstable_by(|one, other| one.place.by_path(&other.place));
         }
         entries.truncate(self.max_entries);
         let listed = entries.len();
@@ -360,7 +369,7 @@ impl List {
         let binary = self.sniff
             && kind == Kind::File
             && marks.get(&meta).unwrap_or_else(|| {
-                view.open_place(place).is_ok_and(|file| is_binary(file, buffer, marks))
+                view.open_place(place).is_ok_and(|file| marks.sniff(file, buffer))
             });
         Ok(Some(Details { meta, link_target, binary }))
     }
@@ -373,31 +382,4 @@ fn linked_size(view: &View<'_>, link: &Place) -> u64 {
     let shown =
         |target: &Stat| view.shows_place(&target.place, target.meta.kind == Kind::Directory);
     target.filter(shown).map_or(0, |target| target.meta.len)
-}
-
-/// Whether the beginning of a file is binary, from the cache if possible. Returns false if the file cannot be read.
-fn is_binary(file: File, buffer: &mut Vec<u8>, marks: &BinaryMarks) -> bool {
-    let meta = *file.meta();
-    let is_binary = has_binary_beginning(file, buffer);
-    if let Ok(is_binary) = is_binary {
-        marks.put(&meta, is_binary);
-    }
-    is_binary.unwrap_or(false)
-}
-
-fn has_binary_beginning(mut file: File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
-    let len = usize::try_from(file.meta().len).unwrap_or(usize::MAX);
-    let wanted = len.saturating_add(1).min(SNIFF_BYTES);
-    if buffer.len() < wanted {
-        buffer.resize(wanted, 0);
-    }
-    let start = &mut buffer[..wanted];
-    let mut filled = 0;
-    while filled < start.len() {
-        match file.read(&mut start[filled..])? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    Ok(matches!(sniff(&start[..filled], filled < start.len()), Content::Binary(_)))
 }

@@ -1,6 +1,6 @@
 //! `Search`: searches the contents of files.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::AtomicUsize;
@@ -250,16 +250,16 @@ impl Operation for Search {
         match self.answer {
             AnswerWith::Files => {
                 hits.sort_unstable_by(|(one, one_time), (other, other_time)| {
-                    other_time.cmp(one_time).then_with(|| by_path(&one.place, &other.place))
+                    other_time.cmp(one_time).then_with(|| one.place.by_path(&other.place))
                 });
                 self.rows(hits, &mut outcome);
             }
             AnswerWith::Counts => {
-                hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
+                hits.sort_unstable_by(|(one, _), (other, _)| one.place.by_path(&other.place));
                 self.rows(hits, &mut outcome);
             }
             AnswerWith::Lines { before, after } => {
-                hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
+                hits.sort_unstable_by(|(one, _), (other, _)| one.place.by_path(&other.place));
                 let window = MatchWindow {
                     skip: self.skip,
                     max_matches: self.max_results.unwrap_or(u64::MAX),
@@ -329,9 +329,10 @@ impl Search {
         // The largest number is the user's way to say "no limit".
         let max_count_bytes = self.max_count_bytes.filter(|most| *most < u64::MAX);
         let stop_when = StopWhen { end, max_count_bytes };
-        let by_path = self.answer != AnswerWith::Files;
+        let sorted_by_path = self.answer != AnswerWith::Files;
         // A tree that is cached is walked fast, and later searches open only some of the files.
-        let search = view.is_first_walk().then(|| WalkSearch::new(scan, stop_when, by_path));
+        let search =
+            view.is_first_walk(&starts).then(|| WalkSearch::new(scan, stop_when, sorted_by_path));
         let memo = memo.as_deref();
         let collected =
             FileSet::of(view, &starts, filter, &filter_decision, search.as_ref(), memo)?;
@@ -436,16 +437,4 @@ impl Search {
         outcome.files = hits.map(row).collect();
         outcome.shown = outcome.files.len() as u64;
     }
-}
-
-/// The order of `rg --sort path`: compares paths name by name.
-pub(crate) fn by_path(one: &Place, other: &Place) -> Ordering {
-    let key = |byte: u8| if byte == b'/' { 0 } else { byte };
-    let [one_path, other_path] = [one, other].map(|place| place.path.as_bytes());
-    let mut pairs = one_path.iter().zip(other_path);
-    let paths = || match pairs.find(|(one, other)| one != other) {
-        Some((one, other)) => key(*one).cmp(&key(*other)),
-        None => one_path.len().cmp(&other_path.len()),
-    };
-    one.root.cmp(&other.root).then_with(paths)
 }

@@ -9,7 +9,6 @@ use pinfold_confine::{
 
 use crate::glob::PathGlob;
 use crate::limits::MAX_LIST_ENTRIES;
-use crate::operations::search::by_path;
 use crate::view::WalkOptions;
 use crate::{Error, NoChange, Operation, View};
 
@@ -146,7 +145,7 @@ impl Operation for Tree {
                 break;
             }
         }
-        tree.entries.sort_unstable_by(|one, other| by_path(&one.place, &other.place));
+        tree.entries.sort_unstable_by(|one, other| one.place.by_path(&other.place));
         Ok((tree, NoChange))
     }
 }
@@ -191,7 +190,7 @@ impl Tree {
         };
         tree.skipped.add(&walked.skipped);
         let mut found: Vec<_> = walked.visitors.into_iter().flat_map(|found| found.0).collect();
-        found.sort_unstable_by(|one, other| by_path(&one.place, &other.place));
+        found.sort_unstable_by(|one, other| one.place.by_path(&other.place));
         let mut found = found.into_iter().peekable();
         for (directory, index) in batch {
             let is_child = |entry: &TreeEntry| {

@@ -40,8 +40,8 @@ pub fn escaped_text(bytes: &[u8]) -> String {
     out
 }
 
-/// The same on one line: line feeds and tabs are escaped, too.
-pub(super) fn one_line(bytes: &[u8]) -> String {
+/// As [`escaped_text`], on one line: line feeds and tabs are escaped, too.
+pub fn escaped_line(bytes: &[u8]) -> String {
     escaped_text(bytes).replace('\n', "\\x0a").replace('\t', "\\x09")
 }
 

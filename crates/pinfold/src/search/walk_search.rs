@@ -21,7 +21,7 @@ use crate::search::{FileHits, Hits, KeepLines, Named, Scan, Scanner, StopWhen};
 pub(crate) struct WalkSearch<'s> {
     scan: &'s Scan<'s>,
     stop_when: StopWhen,
-    by_path: bool,
+    sorted_by_path: bool,
     /// How many rows have been found. They need not be the first ones.
     rows: AtomicU64,
     /// Whether no more files are searched during the walk: the page is full, and the rest may be too much to count.
@@ -40,12 +40,12 @@ struct Page {
 }
 
 impl<'s> WalkSearch<'s> {
-    /// `by_path` says whether the results are sorted by path.
-    pub(crate) fn new(scan: &'s Scan<'s>, stop_when: StopWhen, by_path: bool) -> Self {
+    /// `sorted_by_path` says whether the results are.
+    pub(crate) fn new(scan: &'s Scan<'s>, stop_when: StopWhen, sorted_by_path: bool) -> Self {
         Self {
             scan,
             stop_when,
-            by_path,
+            sorted_by_path,
             rows: AtomicU64::new(0),
             is_enough: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
@@ -57,7 +57,7 @@ impl<'s> WalkSearch<'s> {
         if self.stop_when.max_count_bytes.is_none() {
             return;
         }
-        if self.by_path {
+        if self.sorted_by_path {
             let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
             page.rows.push((found.sort_key(), rows));
         }
@@ -69,13 +69,13 @@ impl<'s> WalkSearch<'s> {
         let Some(most) = self.stop_when.max_count_bytes else { return true };
         let end = self.stop_when.end;
         if !self.is_enough.load(Ordering::Relaxed) && self.rows.load(Ordering::Relaxed) > end {
-            if self.by_path {
+            if self.sorted_by_path {
                 self.fill_page(first_open());
             } else {
                 self.is_enough.store(true, Ordering::Relaxed);
             }
         }
-        !self.by_path || self.bytes.load(Ordering::Relaxed) <= most
+        !self.sorted_by_path || self.bytes.load(Ordering::Relaxed) <= most
     }
 
     fn fill_page(&self, first_open: Option<Vec<u8>>) {

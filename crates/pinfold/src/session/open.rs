@@ -71,8 +71,7 @@ impl Session {
         Self::on(Arc::new(workspace), settings)
     }
 
-    /// A session on a workspace that other sessions may share.
-    pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Result<Self, OpenError> {
+    fn on(workspace: Arc<Workspace>, settings: Settings) -> Result<Self, OpenError> {
         let mut policy = {
             let given: Vec<_> = workspace.roots().map(Path::to_owned).collect();
             Policy::new(&settings.permissions, real_roots(&workspace).collect(), &given)?

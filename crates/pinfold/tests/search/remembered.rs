@@ -6,20 +6,10 @@ use std::time::{Duration, Instant};
 
 use pinfold::operations::{AnswerWith, Find, FindOrder, Search, Searched};
 use pinfold::{IndexMode, IndexSummary, Permissions, Session, Settings};
+use pinfold_testkit::Random;
 use tempfile::TempDir;
 
 use crate::{search, write};
-
-/// Numbers that are the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-}
 
 const WORDS: [&str; 8] =
     ["alpha_beta", "Gamma", "delta9", "epsilon(", "zeta\tzeta", "η theta", "iota = 1", "KAPPA"];
