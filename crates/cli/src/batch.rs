@@ -68,7 +68,7 @@ fn read_line(input: &mut impl BufRead, max: usize, line: &mut Vec<u8>) -> io::Re
 }
 
 fn refuse(toolbox: &Toolbox, problem: String) -> Answer {
-    toolbox.refuse(&Error::InvalidArgument(problem))
+    toolbox.error_answer(&Error::InvalidArgument(problem))
 }
 
 fn answer(toolbox: &Toolbox, line: &[u8]) -> Answer {

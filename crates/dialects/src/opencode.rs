@@ -32,7 +32,7 @@ pub static OPENCODE: Dialect = Dialect {
     ],
     error_answer,
     answers_unknown_tools: false,
-    requires_reads: false,
+    requires_reads: true,
 };
 
 const fn entry<T: Alias<Of: crate::Tool<Reply = ToolResult>>>() -> ToolEntry {

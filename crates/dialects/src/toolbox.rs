@@ -38,7 +38,6 @@ pub struct ToolInfo {
     /// Its description and schema. They are made when they are first needed, since a short session never calls most
     /// tools.
     listing: OnceLock<Listing>,
-    front_end_hint: FrontEndHint,
 }
 
 /// What a list of tools shows of a tool.
@@ -65,14 +64,7 @@ impl Toolbox {
     /// The same tools, with a function that adds hints of the front end to their errors.
     #[must_use]
     pub fn with_front_end_hint(self, front_end_hint: FrontEndHint) -> Self {
-        let with_hint = |tool: &ToolInfo| ToolInfo {
-            dialect: tool.dialect,
-            entry: tool.entry,
-            portable: tool.portable,
-            listing: OnceLock::new(),
-            front_end_hint,
-        };
-        Self { tools: self.tools.iter().map(with_hint).collect(), front_end_hint, ..self }
+        Self { front_end_hint, ..self }
     }
 
     /// The same tools on another session.
@@ -200,8 +192,8 @@ impl Toolbox {
         Error::UnknownTool { name: shortened(name), tools }
     }
 
-    /// The answer to a call that did not reach a tool.
-    pub fn refuse(&self, error: &Error) -> Answer {
+    /// The answer for an error outside a call. The audit log does not have it: see [`Self::refuse_call`].
+    pub fn error_answer(&self, error: &Error) -> Answer {
         let hint = (self.front_end_hint)(error);
         error_answer(self.first, None, error, self.portable(), (None, hint))
     }
@@ -212,7 +204,7 @@ impl Toolbox {
         self.compact_params_of(&prepared).unwrap_or_else(|| arguments.to_string())
     }
 
-    /// The tool with a name, or with the name that formats without dots have.
+    /// Finds a tool by its name, or by its name with `_` for `.`, such as `file_read`.
     pub fn find(&self, name: &str) -> Option<&ToolInfo> {
         let exact = self.tools.iter().find(|tool| tool.entry.name == name);
         exact.or_else(|| {
@@ -279,13 +271,7 @@ fn named_tools_of(dialects: &[&'static Dialect], portable: bool) -> Vec<ToolInfo
     let tools =
         dialects.iter().flat_map(|dialect| dialect.tools.iter().map(|entry| (*dialect, entry)));
     tools
-        .map(|(dialect, entry)| ToolInfo {
-            dialect,
-            entry,
-            portable,
-            listing: OnceLock::new(),
-            front_end_hint: |_| None,
-        })
+        .map(|(dialect, entry)| ToolInfo { dialect, entry, portable, listing: OnceLock::new() })
         .collect()
 }
 
@@ -306,12 +292,6 @@ impl ToolInfo {
             portable_names::restore(arguments);
         }
         Ok(checked)
-    }
-
-    /// The answer to a call that did not reach the tool, in the words of its dialect.
-    pub fn refuse(&self, error: &Error) -> Answer {
-        let hint = (self.front_end_hint)(error);
-        error_answer(self.dialect, Some(self.entry), error, self.portable, (None, hint))
     }
 
     /// The description for the model.

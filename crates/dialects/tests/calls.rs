@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 use pinfold::{CallOptions, Session, Settings};
-use pinfold_dialects::{Answer, Toolbox, core_dialects};
+use pinfold_dialects::{Answer, OPENCODE, REFERENCE, TOOLSET, Toolbox, core_dialects};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -47,6 +47,20 @@ fn arguments_are_shown_to_people_on_one_line() {
         ("Nothing", json!({"a": 1}), "{\"a\":1}"),
     ] {
         assert_eq!(toolbox.compact_params(tool, &arguments), line, "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn a_file_that_one_dialect_read_can_be_replaced_by_another() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.txt");
+    for (dialect, name) in [(&TOOLSET, "file_path"), (&OPENCODE, "filePath")] {
+        std::fs::write(&path, "old\n").unwrap();
+        let toolbox = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&REFERENCE, dialect]);
+        let write = || toolbox.call("write", json!({name: path, "content": "new\n"})).failed();
+        assert!(write(), "{}", dialect.name);
+        assert!(!toolbox.call("read_text_file", json!({"path": path})).failed());
+        assert!(!write(), "{}", dialect.name);
     }
 }
 

@@ -135,7 +135,7 @@ fn every_error_says_what_to_do_next_in_its_dialect() {
         let toolbox = Toolbox::new(session, &[dialect]);
         table.push_str(&format!("== {}\n", dialect.name));
         for error in errors() {
-            let answer = toolbox.refuse(&error).to_json();
+            let answer = toolbox.error_answer(&error).to_json();
             let beside = &answer["_meta"]["pinfold/result"]["code"];
             let code = answer["metadata"]["code"].as_str().or(answer["error"].as_str());
             let code = code.or(beside.as_str()).unwrap();
