@@ -29,7 +29,7 @@ pub(crate) use directory::MakeDirectory;
 pub(crate) use link::RestoreLink;
 pub(crate) use relocate::Relocate;
 pub(crate) use remove::Remove;
-pub(crate) use replace::{Replace, can_compare, diff};
+pub(crate) use replace::{Replace, can_compare, diff, line_counts};
 pub(crate) use replace_kind::ReplaceKind;
 pub(crate) use tree::RemoveFromTree;
 

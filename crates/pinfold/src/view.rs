@@ -379,7 +379,7 @@ impl<'s> View<'s> {
         let seconds = self.session.settings().deadline_seconds;
         if self.call.cancel.is_cancelled() {
             Err(Error::Cancelled)
-        } else if worked(self.start, &self.waited) > Duration::from_secs(seconds) {
+        } else if self.deadline().has_passed() {
             Err(Error::Timeout { seconds })
         } else {
             Ok(())

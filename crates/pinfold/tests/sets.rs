@@ -297,6 +297,18 @@ fn a_rewind_takes_back_a_turn_and_can_be_undone() {
     assert_eq!(tree(&it.root), before);
 }
 
+/// The diff would be longer than an answer may be.
+#[test]
+fn a_preview_counts_all_lines_of_a_long_change() {
+    let it = stage(true);
+    it.session.checkpoint("start").unwrap();
+    it.session.perform(&Write::new("long.txt", "a line\n".repeat(50_000))).unwrap();
+    let dry = CallOptions::default().with_dry_run(true);
+    let preview = it.session.perform_with(&Rewind::to("start"), &dry).unwrap();
+    let file = preview.outcome.files.iter().find(|file| file.path.ends_with("/long.txt"));
+    assert_eq!(file.unwrap().lines, Some((0, 50_000)));
+}
+
 #[test]
 fn what_somebody_else_changed_is_named_and_nothing_is_done() {
     let it = stage(true);

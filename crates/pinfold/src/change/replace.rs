@@ -141,11 +141,8 @@ impl Change for Replace {
         if !is_small(self.after.len() as u64) {
             return None;
         }
-        let [old, new] = [before, &self.after].map(|bytes| Some((bytes, text_encoding(bytes)?)));
-        let diff = unified_diff(DiffFormat::Git, "", old?, new?, usize::MAX);
-        let lines =
-            |sign| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count() as u64;
-        Some((lines('+'), lines('-')))
+        let (added, removed) = line_counts(before, &self.after)?;
+        Some((added as u64, removed as u64))
     }
 
     fn check_possible(&self) -> Result<(), ConfineError> {
@@ -190,6 +187,14 @@ impl Change for Replace {
             may_have_replaced,
         })
     }
+}
+
+/// The numbers of added and removed lines, if both versions are text.
+pub(crate) fn line_counts(before: &[u8], after: &[u8]) -> Option<(usize, usize)> {
+    let [old, new] = [before, after].map(|bytes| Some((bytes, text_encoding(bytes)?)));
+    let diff = unified_diff(DiffFormat::Git, "", old?, new?, usize::MAX);
+    let lines = |sign| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count();
+    Some((lines('+'), lines('-')))
 }
 
 /// Whether a file of this size is shown as a diff.

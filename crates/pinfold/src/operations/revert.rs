@@ -11,7 +11,6 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 
 use pinfold_confine::{Place, RawPath, Removal, Target};
-use pinfold_text::DiffFormat;
 
 use directories::Directories;
 use net_changes::{MovedDirectory, NetChange, NetChanges};
@@ -19,7 +18,7 @@ use net_changes::{MovedDirectory, NetChange, NetChanges};
 use super::r#move;
 use super::undo::{CurrentState, backup, current_state, state_matches};
 use crate::change::{
-    Change, MakeDirectory, Relocate, Remove, Replace, ReplaceKind, RestoreLink, diff,
+    Change, MakeDirectory, Relocate, Remove, Replace, ReplaceKind, RestoreLink, line_counts,
 };
 use crate::journal::{Entry, State};
 use crate::limits::MAX_COMPARED_BYTES;
@@ -258,7 +257,7 @@ fn step(
                 target.hash().map_err(|error| view.path_error(&path, error))?,
             ))?;
             let after = content(view, net, nets, entries)?;
-            let lines = lines(view, &before, &after);
+            let lines = lines(&before, &after);
             let what = if net.after == State::Absent { "created again" } else { "restored" };
             let replace = Replace::new(path, target, after);
             let like = if net.was_absent { like() } else { None };
@@ -291,13 +290,11 @@ fn step(
 }
 
 /// The numbers of added and removed lines, if both versions are text of a moderate size.
-fn lines(view: &View<'_>, before: &[u8], after: &[u8]) -> Option<(usize, usize)> {
+fn lines(before: &[u8], after: &[u8]) -> Option<(usize, usize)> {
     if before.len().max(after.len()) as u64 > MAX_COMPARED_BYTES {
         return None;
     }
-    let diff = diff(DiffFormat::Git, "", before, after, view)?;
-    let count = |sign| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count();
-    Some((count('+'), count('-')))
+    line_counts(before, after)
 }
 
 /// As [`lines`], for a file that is removed.
@@ -308,7 +305,7 @@ fn removed_lines(view: &View<'_>, place: &Place) -> Option<(usize, usize)> {
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content).ok()?;
-    lines(view, &content, &[])
+    lines(&content, &[])
 }
 
 /// The content before the oldest change: its backup, another backup with the same hash, or a file that has it now.
