@@ -74,8 +74,12 @@ impl WorkspaceOptions {
             let named = config::load(self.config.as_deref())?.workspaces.remove(name);
             return Ok(named.with_context(|| unknown(name))?.keys.roots);
         }
-        let current = || vec![PathBuf::from(".")];
-        Ok(if self.roots.is_empty() { current() } else { self.roots.clone() })
+        Ok(self.roots_or_current())
+    }
+
+    /// The given root directories, or the current directory.
+    pub(crate) fn roots_or_current(&self) -> Vec<PathBuf> {
+        if self.roots.is_empty() { vec![PathBuf::from(".")] } else { self.roots.clone() }
     }
 
     /// The path of the configuration file. It may not exist.

@@ -58,11 +58,9 @@ impl Serve {
         }
         if plans.is_empty() {
             let settings = config.settings.clone();
-            let current = || vec![PathBuf::from(".")];
-            let given = workspace.roots.clone();
             plans.push(WorkspacePlan {
                 name: String::new(),
-                roots: if given.is_empty() { current() } else { given },
+                roots: workspace.roots_or_current(),
                 dialects: self.options.dialects.with_settings(&[&CLASSIC], &settings)?,
                 settings,
                 client_roots: self.client_roots.or(config.serve.client_roots).unwrap_or_default(),

@@ -118,13 +118,13 @@ fn a_new_text_that_is_there_already_is_said() {
 }
 
 #[test]
-fn nothing_near_is_nothing_explanation() {
+fn without_a_similar_region_there_is_no_explanation() {
     assert_eq!(nearest("alpha\nbeta\n", "something else entirely", "x"), None);
     assert_eq!(nearest("", "a", "b"), None);
 }
 
 #[test]
-fn a_large_text_is_explanation_about_in_few_words() {
+fn the_explanation_of_a_large_text_is_short() {
     // A hundred places, each with a hundred thousand lines to compare.
     let file = "let value = compute(1);\n".repeat(200_000);
     let old = format!("{}the end\n", "let value = compute(1);\n".repeat(100_000));
