@@ -38,7 +38,7 @@ pub(crate) struct Log {
     #[arg(long)]
     json: bool,
 
-    /// Maximum number of changes, the newest
+    /// Print at most this many changes, the newest ones
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: usize,
 

@@ -42,7 +42,7 @@ pub(crate) struct WorkspaceOptions {
     #[arg(long, value_name = "NAME", conflicts_with = "roots", hide_short_help = true)]
     pub(crate) workspace: Option<String>,
 
-    /// Directory that is read-only, regardless of the rules; repeatable
+    /// Another directory, which tools may read and never change; repeatable
     #[arg(long = "read-root", value_name = "DIR")]
     read_roots: Vec<PathBuf>,
 

@@ -134,7 +134,7 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "FILES", hide_short_help = true)]
     max_glob_files: Option<usize>,
 
-    /// Caches of searches [default: auto]
+    /// Whether searches cache the tree and an index of its content [default: auto]
     ///
     /// With `auto`, searches cache the tree and an index of its content, and watch for changes. With `strict`, they
     /// also compare the tree with the disk each time. With `off`, they cache nothing.
@@ -153,11 +153,11 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_edit_bytes: Option<u64>,
 
-    /// Scale down images with a longer side [default: none is scaled, and one of more than 8000 pixels is refused]
+    /// Scale down images whose longer side exceeds this [default: none is scaled, and one of more than 8000 pixels is refused]
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     max_image_side: Option<usize>,
 
-    /// Scale down images with more bytes [default: none is scaled, and one of more than 20971520 is refused]
+    /// Scale down images larger than this [default: none is scaled, and one of more than 20971520 is refused]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_image_bytes: Option<u64>,
 
@@ -200,7 +200,7 @@ pub(crate) fn modes() -> impl TypedValueParser<Value = Mode> {
             }
             Mode::AcceptEdits => "as secure-file-access, but deletes need your approval",
             Mode::Plan => "changes are denied",
-            Mode::DontAsk => "what would need your approval is denied",
+            Mode::DontAsk => "operations that need approval are denied",
             Mode::BypassPermissions => "nothing needs approval; deny rules still apply",
         })
     });

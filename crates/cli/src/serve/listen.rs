@@ -32,7 +32,7 @@ pub(super) struct HttpOptions {
     /// File with the token that clients send; created if missing
     ///
     /// Default: the token in PINFOLD_TOKEN, else a new token in a file whose path is printed on standard error.
-    /// `pinfold token` writes files with several tokens, by their hashes. The file is read again when it has changed.
+    /// `pinfold token` writes a file with the hashes of several tokens. The file is read again when it has changed.
     #[arg(long, value_name = "FILE", requires = "address")]
     pub(super) token_file: Option<PathBuf>,
 
