@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
-use pinfold::{Kind, Page, Skipped};
+use pinfold::{Kind, Page, Skipped, cut_to_chars};
 
 /// `1 line`, `2 lines`.
 pub(crate) fn count(number: u64, what: &str) -> String {
@@ -18,10 +18,7 @@ pub(crate) fn malformed(page: &Page) -> Option<String> {
 
 /// The first 40 characters of a text of any length.
 pub(crate) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text.to_owned(),
-    }
+    cut_to_chars(text, 40).into_owned()
 }
 
 /// A human-readable size in units of 1,024: `1.2 KB`.

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use chrono::{SecondsFormat, Utc};
 use pinfold_confine::LogFile;
+use pinfold_text::cut_to_chars;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::State;
@@ -268,8 +269,5 @@ impl Audit {
 
 /// Cuts a text of the caller to a length that fits the log.
 fn brief(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(MAX_AUDIT_CHARS) {
-        Some((cut, _)) => format!("{}…", &text[..cut]).into(),
-        None => text.into(),
-    }
+    cut_to_chars(text, MAX_AUDIT_CHARS)
 }

@@ -32,6 +32,7 @@ pub use insert::{InsertError, Inserted, insert_lines};
 pub use json::{escape_json, exceeds_json_values, json_elements, json_member, unescape_json};
 pub use line_ending::{LineCount, LineEnding};
 pub use locate::{MAX_REPLACEMENTS, MatchKind, MatchMode};
+pub use long_line::cut_to_chars;
 pub use media_type::text_type;
 pub use nearest::nearest;
 pub use page::{

@@ -2,6 +2,8 @@
 //!
 //! Only the shown part of a line is kept in memory; the rest is counted.
 
+use std::borrow::Cow;
+
 use encoding_rs::Decoder;
 
 use crate::encoding::{Encoding, decode_piece};
@@ -17,6 +19,14 @@ impl LineLimits {
     /// This many characters, of any size.
     pub(crate) fn chars(chars: usize) -> Self {
         Self { chars, bytes: usize::MAX }
+    }
+}
+
+/// A text of at most this many characters, followed by `…` if it is longer.
+pub fn cut_to_chars(text: &str, max_chars: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
     }
 }
 

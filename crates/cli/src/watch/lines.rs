@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pinfold::{escaped_line, escaped_text};
+use pinfold::{cut_to_chars, escaped_line, escaped_text};
 use pinfold_feed::{Approval, CallEnded, Change, Event, RequestEnd, Server, ServerId, Update};
 
 /// Terminal colours, by their escape codes.
@@ -350,7 +350,7 @@ fn visible(text: &str) -> String {
 /// Cuts a text to `max_chars` characters, the last of which is then `…`.
 pub(super) fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
-        Some(_) => text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect(),
+        Some(_) => cut_to_chars(text, max_chars.saturating_sub(1)).into_owned(),
         None => text.to_owned(),
     }
 }

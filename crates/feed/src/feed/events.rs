@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use chrono::{SecondsFormat, Utc};
-use pinfold::{AuditLine, CallStart, MadeChange, Observer, Reason, escaped_text};
+use pinfold::{AuditLine, CallStart, MadeChange, Observer, Reason, cut_to_chars, escaped_text};
 
 use super::{Feed, ViewerRequest};
 use crate::limits;
@@ -102,8 +102,5 @@ pub(super) fn now() -> String {
 
 /// Cuts a text to the maximum length in events.
 pub(super) fn brief(text: &str) -> String {
-    match text.char_indices().nth(limits::MAX_TEXT_CHARS) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text.to_owned(),
-    }
+    cut_to_chars(text, limits::MAX_TEXT_CHARS).into_owned()
 }
