@@ -38,11 +38,11 @@ pub(crate) fn attachment(
 pub(crate) fn image(path: &RawPath, ctx: &ToolContext<'_>) -> Result<Option<Block>, Error> {
     match ctx.session.perform_with(&Open::new(path.clone()), ctx.call) {
         Ok(done) => Ok(match done.outcome {
-            Opened::Image(_, picture) => Some(Block::Image {
+            Opened::Image { picture, .. } => Some(Block::Image {
                 data: STANDARD.encode(&picture.data),
                 mime_type: picture.mime.into(),
             }),
-            Opened::Text(..) | Opened::Pdf(..) | Opened::Notebook(..) => None,
+            Opened::Text { .. } | Opened::Pdf { .. } | Opened::Notebook { .. } => None,
         }),
         Err(Error::Binary { .. }) => Ok(None),
         Err(other) => Err(other),

@@ -295,17 +295,17 @@ fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
     };
     let deep = open("deep.ipynb").unwrap();
     assert!(
-        matches!(&deep, Opened::Text(_, Some(problem)) if problem.contains("recursion")),
+        matches!(&deep, Opened::Text { not_a_notebook: Some(problem), .. } if problem.contains("recursion")),
         "{deep:?}"
     );
-    assert!(matches!(open("long.ipynb").unwrap(), Opened::Notebook(..)));
+    assert!(matches!(open("long.ipynb").unwrap(), Opened::Notebook { .. }));
     let many = open("many.ipynb").unwrap();
     assert!(
-        matches!(&many, Opened::Text(_, Some(problem)) if problem.contains("parts")),
+        matches!(&many, Opened::Text { not_a_notebook: Some(problem), .. } if problem.contains("parts")),
         "{many:?}"
     );
     match open("images.ipynb").unwrap() {
-        Opened::Notebook(reading, notebook) => {
+        Opened::Notebook { reading, notebook } => {
             assert!(notebook.images.is_empty());
             assert!(reading.page.content.contains("[image/png, not shown: it is damaged]"));
         }

@@ -53,10 +53,12 @@ impl Tool for Read {
 
     fn reply(&self, done: Done<operations::Open>, ctx: &ToolContext<'_>) -> ToolResult {
         let (place, mut result) = match done.outcome {
-            Opened::Text(reading, problem) => self.text(reading, problem, ctx),
-            Opened::Image(place, picture) => (place, image(picture)),
-            Opened::Pdf(place, first, extracted) => (place, self.pdf(first, extracted, ctx)),
-            Opened::Notebook(reading, notebook) => self.notebook(reading, notebook, ctx),
+            Opened::Text { reading, not_a_notebook } => self.text(reading, not_a_notebook, ctx),
+            Opened::Image { place, picture } => (place, image(picture)),
+            Opened::Pdf { place, first_page, extracted } => {
+                (place, self.pdf(first_page, extracted, ctx))
+            }
+            Opened::Notebook { reading, notebook } => self.notebook(reading, notebook, ctx),
         };
         result.success = true;
         result.file_path = Some(ctx.absolute(&place));

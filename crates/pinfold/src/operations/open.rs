@@ -26,7 +26,7 @@ use crate::{Error, NoChange, Operation, View};
 /// let session = Session::open([workspace])?;
 /// session.perform(&Write::new("a.txt", "one\n"))?;
 /// match session.perform(&Open::new("a.txt"))?.outcome {
-///     Opened::Text(reading, _) => assert_eq!(reading.page.content, "one\n"),
+///     Opened::Text { reading, .. } => assert_eq!(reading.page.content, "one\n"),
 ///     other => panic!("{other:?} is not text"),
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -45,14 +45,36 @@ pub struct Open {
 /// The content of a file. A new kind is a new variant and a breaking change: every dialect has to handle it.
 #[derive(Debug)]
 pub enum Opened {
-    /// Lines of text. If the name ends in `.ipynb`, the reason why the file is not a notebook.
-    Text(Reading, Option<String>),
+    /// Lines of text.
+    Text {
+        /// The lines.
+        reading: Reading,
+        /// If the name ends in `.ipynb`, the reason why the file is not a notebook.
+        not_a_notebook: Option<String>,
+    },
     /// An image.
-    Image(Place, Picture),
-    /// Pages of a PDF, and the number of the first one.
-    Pdf(Place, u64, Extracted),
-    /// Lines of a notebook, rendered as text.
-    Notebook(Reading, Notebook),
+    Image {
+        /// The place of the file.
+        place: Place,
+        /// The image.
+        picture: Picture,
+    },
+    /// Pages of a PDF.
+    Pdf {
+        /// The place of the file.
+        place: Place,
+        /// The number of the first page.
+        first_page: u64,
+        /// The text of the pages.
+        extracted: Extracted,
+    },
+    /// A notebook.
+    Notebook {
+        /// Lines of the notebook, rendered as text.
+        reading: Reading,
+        /// Its images and the number of its cells.
+        notebook: Notebook,
+    },
 }
 
 impl Open {
@@ -89,12 +111,12 @@ impl Operation for Open {
             self.notebook(view)?
         } else {
             match self.read.plan(view) {
-                Ok((reading, NoChange)) => Opened::Text(reading, None),
+                Ok((reading, NoChange)) => Opened::Text { reading, not_a_notebook: None },
                 Err(Error::Binary { mime, size, .. }) => self.binary(view, mime, size)?,
                 Err(other) => return Err(other),
             }
         };
-        if self.pages.is_some() && !matches!(opened, Opened::Pdf(..)) {
+        if self.pages.is_some() && !matches!(opened, Opened::Pdf { .. }) {
             return Err(Error::NoPages { path: self.path() });
         }
         Ok((opened, NoChange))
@@ -157,7 +179,7 @@ impl Open {
         let (place, content) = self.whole(view, size)?;
         match picture(mime, content, shrink, &|| view.check_time().is_ok()) {
             Err(NoPicture::TimedOut) => Err(view.timed_out(&self.path())),
-            Ok(picture) => Ok(Opened::Image(place, picture)),
+            Ok(picture) => Ok(Opened::Image { place, picture }),
             Err(NoPicture::TooLarge(problem)) => Err(too_large(problem)),
             Err(NoPicture::Damaged) => Err(Error::Binary { path: self.path(), mime, size }),
         }
@@ -191,7 +213,7 @@ impl Open {
             let total = extracted.page_count as u64;
             return Err(Error::PageOutOfRange { path: self.path(), first, total });
         }
-        Ok(Opened::Pdf(place, first, extracted))
+        Ok(Opened::Pdf { place, first_page: first, extracted })
     }
 
     fn notebook(&self, view: &View<'_>) -> Result<Opened, Error> {
@@ -215,7 +237,7 @@ impl Open {
             }
         };
         let (reading, NoChange) = self.read.plan(view)?;
-        Ok(Opened::Text(reading, Some(problem)))
+        Ok(Opened::Text { reading, not_a_notebook: Some(problem) })
     }
 
     /// The lines of a notebook that the caller requested.
@@ -237,7 +259,8 @@ impl Open {
             let (path, total) = (self.path(), page.total);
             return Err(Error::OutOfRange { path, first: self.read.first, total });
         }
-        Ok(Opened::Notebook(Reading { place, first: Some(self.read.first.max(1)), page }, notebook))
+        let reading = Reading { place, first: Some(self.read.first.max(1)), page };
+        Ok(Opened::Notebook { reading, notebook })
     }
 
     fn whole(&self, view: &View<'_>, size: u64) -> Result<(Place, Vec<u8>), Error> {
