@@ -47,6 +47,12 @@ pub struct Committed {
     pub may_have_replaced: bool,
 }
 
+/// New content that is written beside its target, but not in its place. See [`Target::write_ahead`].
+#[derive(Debug)]
+pub struct WrittenAhead {
+    temp: TempFile,
+}
+
 /// The replaced or removed file, still on the disk under a temp name. Dropping this deletes it.
 ///
 /// The directory stays locked meanwhile, so that no other process sweeps it.
@@ -113,42 +119,70 @@ impl Target {
         mode: Option<u32>,
         like: Option<&File>,
     ) -> Result<Committed> {
-        if let Some(original) = &self.original {
-            match sys::may_write(self.dir.fd(), self.name.as_bytes()) {
-                Err(Errno::NOENT) => return Err(Error::Changed),
-                other => other?,
-            }
-            original.prepare()?;
-        }
+        self.check_original()?;
         let parents = self.make_parents(durability)?;
-        let committed =
-            self.write_and_exchange(parents.dir(), content, durability, (mode, like))?;
+        let temp = self.write_temp(parents.dir(), content, (mode, like))?;
+        let committed = self.put_in_place(parents.dir(), temp, durability)?;
         parents.keep();
         Ok(committed)
     }
 
-    fn write_and_exchange(
+    /// The first part of [`Self::replace_with_metadata`]: writes the content beside the file, and begins to write it to
+    /// the disk, so that the flush waits less. [`Self::replace_with_written`] makes the change. Dropping the result
+    /// deletes the content. Returns `None` if directories are missing, since nothing is created before the change.
+    pub fn write_ahead(
+        &self,
+        content: &[u8],
+        mode: Option<u32>,
+        like: Option<&File>,
+    ) -> Result<Option<WrittenAhead>> {
+        if !self.missing.is_empty() {
+            return Ok(None);
+        }
+        self.check_original()?;
+        let temp = self.write_temp(&self.dir, content, (mode, like))?;
+        sys::start_writing_back(&temp.fd, content.len());
+        Ok(Some(WrittenAhead { temp }))
+    }
+
+    /// As [`Self::replace_with_metadata`], with the content that [`Self::write_ahead`] wrote for this target.
+    pub fn replace_with_written(
+        &self,
+        written: WrittenAhead,
+        durability: Durability,
+    ) -> Result<Committed> {
+        self.put_in_place(&self.dir, written.temp, durability)
+    }
+
+    /// Fails if this process may not write to the file, and sees to it that a change of it will be detected.
+    fn check_original(&self) -> Result<()> {
+        let Some(original) = &self.original else { return Ok(()) };
+        match sys::may_write(self.dir.fd(), self.name.as_bytes()) {
+            Err(Errno::NOENT) => return Err(Error::Changed),
+            other => other?,
+        }
+        original.prepare()
+    }
+
+    /// Writes the new content into a temp file with the metadata that the file is to have.
+    fn write_temp(
         &self,
         dir: &Arc<Dir>,
         content: &[u8],
-        durability: Durability,
         (mode, like): (Option<u32>, Option<&File>),
-    ) -> Result<Committed> {
+    ) -> Result<TempFile> {
         let mode = mode.or(self.location.root.is_private().then_some(0o600));
         // A new file gets the default mode of new files from the start. The new content of an existing file is
         // private to the owner until it gets that file's mode.
         let is_private = self.original.is_some() || mode.is_some() || like.is_some();
         let first = if is_private { 0o600 } else { 0o666 };
-        let temp = match (&self.original, like) {
-            (None, None) => TempFile::create_unnamed(dir, first),
-            // A file that cannot be named later would be copied without its owner and attributes.
-            (original, _) => TempFile::create(dir, first, original.as_ref().map(Original::digest)),
-        };
+        let displaces = self.original.as_ref().map(Original::digest);
         // The file itself is writable, so the error is about the directory.
-        let temp = temp.map_err(|error| match error {
-            Error::Denied if self.original.is_some() => Error::DirectoryDenied,
-            other => other,
-        })?;
+        let temp =
+            TempFile::create_unnamed(dir, first, displaces).map_err(|error| match error {
+                Error::Denied if self.original.is_some() => Error::DirectoryDenied,
+                other => other,
+            })?;
         sys::write_all(&temp.fd, content)?;
         match (&self.original, like, mode) {
             (original, Some(like), mode) => {
@@ -160,6 +194,16 @@ impl Target {
             (None, None, Some(mode)) => sys::change_mode(&temp.fd, mode & 0o1777)?,
             (None, None, None) => {}
         }
+        Ok(temp)
+    }
+
+    /// Flushes the temp file, and gives it the file's name.
+    fn put_in_place(
+        &self,
+        dir: &Arc<Dir>,
+        temp: TempFile,
+        durability: Durability,
+    ) -> Result<Committed> {
         if durability != Durability::None {
             sys::sync_data(&temp.fd)?;
         }

@@ -30,7 +30,7 @@ pub(crate) struct Dir {
 
 impl Dir {
     pub(crate) fn new(fd: OwnedFd) -> Result<Self> {
-        let identity = Metadata::of(&sys::stat(&fd)?).identity;
+        let identity = Identity::of(&sys::stat(&fd)?);
         Ok(Self { fd, identity })
     }
 

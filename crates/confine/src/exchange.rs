@@ -61,7 +61,6 @@ impl<'t> Swap<'t> {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => return Err(Error::Changed),
                 Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno.into()),
-                // Some file systems cannot name it, and without `/proc` there is no way to.
                 Err(_) => {
                     self.temp = self.temp.named_copy(self.durability)?;
                     self.target.deadline.check()?;
@@ -130,6 +129,10 @@ impl<'t> Swap<'t> {
             Err(other) => return Err(other),
             Ok(found) if !original.may_be(&found)? => return Err(Error::Changed),
             Ok(_) => {}
+        }
+        if self.temp.is_unnamed {
+            self.temp.give_temp_name(self.durability)?;
+            self.target.deadline.check()?;
         }
         match sys::exchange(dir.fd(), self.temp.entry.name.as_bytes(), name.as_bytes()) {
             Ok(()) => {}

@@ -47,7 +47,7 @@ pub use ambient::{
     make_private_directory, mark_once, may_write, memory_bytes, owner, read_secret, read_user_file,
     remove_secret, symlinks_and_target, terminal, write_secret,
 };
-pub use atomic::{Committed, Durability, OldVersion};
+pub use atomic::{Committed, Durability, OldVersion, WrittenAhead};
 pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};
 pub use blake3::{Hash, hash};
 pub use deadline::Deadline;

@@ -58,6 +58,12 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// The identity alone, which takes no clock, unlike the other metadata.
+    #[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
+    }
+
     pub(crate) fn inode(self) -> u64 {
         self.inode
     }
@@ -118,7 +124,7 @@ impl Metadata {
         let changed = system_time(stat.st_ctime as i64, stat.st_ctime_nsec as u32);
         Self {
             kind: FileType::from_raw_mode(stat.st_mode as _).into(),
-            identity: Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 },
+            identity: Identity::of(stat),
             len: stat.st_size as u64,
             mode: stat.st_mode as u32 & 0o7777,
             uid: stat.st_uid,

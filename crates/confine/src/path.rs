@@ -223,7 +223,8 @@ pub(crate) fn steps(path: &[u8]) -> Result<Vec<Step>> {
 
 /// The names of `steps`, if none of them goes up.
 pub(crate) fn without_parent_steps(steps: &[Step]) -> Option<RelPath> {
-    let mut path = RelPath::root();
+    let bytes = |step: &Step| if let Step::Name(name) = step { name.0.len() + 1 } else { 0 };
+    let mut path = RelPath(Vec::with_capacity(steps.iter().map(bytes).sum()));
     for step in steps {
         match step {
             Step::Name(name) => path.push(name),

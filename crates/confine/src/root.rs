@@ -149,9 +149,8 @@ impl Root {
     /// Whether the given path and the real path both still lead to the open directory. It may have been moved and
     /// replaced by a symlink to its new place.
     fn is_where_it_was(&self, opened: &OpenedRoot) -> bool {
-        let leads = |stat: Result<_, Errno>| {
-            stat.is_ok_and(|stat| Metadata::of(&stat).identity == opened.identity)
-        };
+        let leads =
+            |stat: Result<_, Errno>| stat.is_ok_and(|stat| Identity::of(&stat) == opened.identity);
         let is_real = self.given_names == opened.canonical_names;
         leads(sys::lstat_path(&opened.canonical_path))
             && (is_real || leads(sys::stat_path(&self.given)))
@@ -159,6 +158,13 @@ impl Root {
 
     /// Whether a path below this root still leads to a directory that was opened before.
     pub(crate) fn leads_to(&self, path: &RelPath, directory: Identity) -> Result<bool> {
+        let is_there = |handle| Ok(Identity::of(&sys::stat(handle)?) == directory);
+        // If this fails, the root may have another path now.
+        if let Some(handle) = self.open_by_real_path(path)
+            && is_there(handle)?
+        {
+            return Ok(true);
+        }
         match self.refresh() {
             Err(Error::RootGone(_) | Error::RootReplaced(_)) => return Ok(false),
             other => other?,
@@ -167,10 +173,22 @@ impl Root {
             return Ok(self.opened().identity == directory);
         }
         match self.open_below(path, sys::DIR_PATH) {
-            Ok(handle) => Ok(Metadata::of(&sys::stat(handle)?).identity == directory),
+            Ok(handle) => is_there(handle),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
             Err(other) => Err(other.into()),
         }
+    }
+
+    /// Opens a directory by the root's real path and its own in one call, without symlinks. So this also shows that the
+    /// root's path leads there. Returns `None` if that cannot be shown.
+    fn open_by_real_path(&self, path: &RelPath) -> Option<OwnedFd> {
+        let opened = self.opened();
+        let is_real = self.outer.is_none() && self.given_names == opened.canonical_names;
+        if !is_real || path.is_root() || self.method != OpenMethod::Kernel {
+            return None;
+        }
+        let whole = opened.canonical_path.join(OsStr::from_bytes(path.as_bytes()));
+        sys::open_without_symlinks(&whole).ok()
     }
 
     /// The directory that the last refresh found.

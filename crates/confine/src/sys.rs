@@ -1,7 +1,8 @@
 //! Every system call that is made below a root, in a backup store or to a log, one function each.
 //!
-//! All of them start at an open handle. Only [`open_root`], [`open_root_cached`], [`stat_path`] and
-//! [`lstat_path`] take whole paths. Interrupted calls are made again. Tests can make any of them fail.
+//! All of them start at an open handle. Only [`open_root`], [`open_root_cached`], [`open_without_symlinks`],
+//! [`stat_path`] and [`lstat_path`] take whole paths. Interrupted calls are made again. Tests can make any of them
+//! fail.
 //!
 //! The differences between systems are in `sys/linux.rs` and `sys/other.rs`, which have the same functions, and in
 //! `sys/errno.rs`.
@@ -34,8 +35,9 @@ pub(crate) use names::{
 };
 pub(crate) use platform::{
     DIR_PATH, MAX_ATTRIBUTE_BYTES, PATH_ONLY, copy_access_list, create_unnamed, is_block_device,
-    is_local, link_unnamed, list, open_beneath, open_cached, open_root_cached, read_cached,
-    stat_cached, stat_with_times, sync_data, sync_dir, timestamp_now,
+    is_local, link_unnamed, list, open_beneath, open_cached, open_root_cached,
+    open_without_symlinks, read_cached, start_writing_back, stat_cached, stat_with_times,
+    sync_data, sync_dir, timestamp_now,
 };
 
 /// Flags of every open: it does not block, takes no controlling terminal, and the handle is not inherited.

@@ -173,23 +173,31 @@ pub(crate) fn retry<T>(mut attempt: impl FnMut() -> rustix::io::Result<T>) -> Op
 }
 
 /// The new content of a file, until it takes the file's place.
+#[derive(Debug)]
 pub(crate) struct TempFile {
     pub(crate) entry: TempEntry,
     pub(crate) fd: Arc<OwnedFd>,
     pub(crate) meta: Metadata,
+    /// The file that it will displace, if there is one.
+    displaces: Option<Digest>,
     /// Whether the file has no name yet. Then the entry is not in the directory, and a killed process leaves nothing.
     pub(crate) is_unnamed: bool,
 }
 
 impl TempFile {
-    /// Creates a file without a name, or a temp file where the file system cannot.
-    pub(crate) fn create_unnamed(dir: &Arc<Dir>, mode: u32) -> Result<Self> {
+    /// Creates a file without a name, or a temp file where the file system cannot. It will displace the file with the
+    /// digest, if there is one.
+    pub(crate) fn create_unnamed(
+        dir: &Arc<Dir>,
+        mode: u32,
+        displaces: Option<Digest>,
+    ) -> Result<Self> {
         let fd = match sys::create_unnamed(dir.fd(), mode) {
             // `EISDIR`: the kernel does not know the flag. `EPERM`: so ext4 reports that the directory was removed.
             Err(errno)
                 if sys::is_unsupported(errno) || [Errno::ISDIR, Errno::PERM].contains(&errno) =>
             {
-                return Self::create(dir, mode, None);
+                return Self::create(dir, mode, displaces);
             }
             Err(Errno::NOENT) => return Err(Error::Changed),
             other => Arc::new(other?),
@@ -197,19 +205,39 @@ impl TempFile {
         let meta = Metadata::of(&sys::stat(&fd)?);
         if mode == 0o666 && meta.mode & 0o777 == mode {
             // Before Linux 6.0, some file systems ignore the umask here.
-            return Self::create(dir, mode, None);
+            return Self::create(dir, mode, displaces);
         }
-        let name = TempName::new()?.with(Some(meta.identity.inode()), None).name()?;
+        let name = TempName::new()?.with(Some(meta.identity.inode()), displaces).name()?;
         let entry = TempEntry { dir: dir.clone(), name, delete_on_drop: false, written: None };
-        Ok(Self { entry, fd, meta, is_unnamed: true })
+        Ok(Self { entry, fd, meta, displaces, is_unnamed: true })
     }
 
-    /// Copies the content of a file that cannot get a name into a temp file.
+    /// Gives a file without a name its temp name. If that fails, a copy of the file gets one.
+    pub(crate) fn give_temp_name(&mut self, durability: Durability) -> Result<()> {
+        if !self.is_unnamed {
+            return Ok(());
+        }
+        lock(&self.fd)?;
+        let Self { entry, fd, .. } = self;
+        match sys::link_unnamed(fd, entry.dir.fd(), entry.name.as_bytes()) {
+            Ok(()) => {
+                entry.delete_on_drop = true;
+                entry.written = Some(fd.clone());
+                self.is_unnamed = false;
+            }
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno.into()),
+            Err(_) => *self = self.named_copy(durability)?,
+        }
+        Ok(())
+    }
+
+    /// Copies a file that cannot get a name into a temp file.
+    ///
+    /// Some file systems cannot name it, and without `/proc` older kernels have no way to.
     pub(crate) fn named_copy(&self, durability: Durability) -> Result<Self> {
-        let copy = Self::create(&self.entry.dir, 0o600, None)?;
+        let copy = Self::create(&self.entry.dir, 0o600, self.displaces)?;
         copy_content(&self.fd, &copy.fd)?;
-        let mode = Metadata::of(&sys::stat(&self.fd)?).mode;
-        sys::change_mode(&copy.fd, mode & 0o1777)?;
+        copy.copy_metadata(&File::regular(self.fd.try_clone().map_err(Error::Os)?)?)?;
         if durability != Durability::None {
             sys::sync_data(&copy.fd)?;
         }
@@ -227,11 +255,7 @@ impl TempFile {
         };
         let written = Some(fd.clone());
         let mut entry = TempEntry { dir: dir.clone(), name, delete_on_drop: true, written };
-        // The lock tells other processes that the temp file is in use.
-        match sys::try_lock_temp(&fd) {
-            Err(errno) if sys::is_unlockable(errno) => {}
-            other => other?,
-        }
+        lock(&fd)?;
         let meta = Metadata::of(&sys::stat(&fd)?);
         let named = temp_name.with(Some(meta.identity.inode()), displaces).name()?;
         match sys::rename(dir.fd(), entry.name.as_bytes(), named.as_bytes()) {
@@ -239,7 +263,7 @@ impl TempFile {
             other => other?,
         }
         entry.name = named;
-        Ok(Self { entry, fd, meta, is_unnamed: false })
+        Ok(Self { entry, fd, meta, displaces, is_unnamed: false })
     }
 
     /// Copies the file's owner, mode and extended attributes. The order matters: changing the owner clears bits of
@@ -316,6 +340,14 @@ impl TempFile {
     /// The current metadata. Returns `None` if `fstat` fails.
     pub(crate) fn meta_now(&self) -> Option<Metadata> {
         retry(|| sys::stat(&self.fd)).map(|stat| Metadata::of(&stat))
+    }
+}
+
+/// Locks a temp file. The lock tells other processes that it is in use.
+fn lock(temp: &OwnedFd) -> Result<()> {
+    match sys::try_lock_temp(temp) {
+        Err(errno) if sys::is_unlockable(errno) => Ok(()),
+        other => Ok(other?),
     }
 }
 

@@ -131,7 +131,9 @@ fn file_systems_without_unnamed_files_lose_nothing_either() {
     let cannot = Fault::Errno(Errno::OPNOTSUPP.raw_os_error());
     for call in ["create_unnamed", "link_unnamed"] {
         for how in [Durability::None, Durability::Full] {
-            sweep("new/file", false, how, OpenMethod::Kernel, &[(When::Every(call), cannot)]);
+            let always = [(When::Every(call), cannot)];
+            sweep("new/file", false, how, OpenMethod::Kernel, &always);
+            sweep("file", true, how, OpenMethod::Kernel, &always);
         }
     }
 }

@@ -86,7 +86,8 @@ const OLD: &str = "old content";
 const NEW: &str = "new content";
 const LONGER: &str = "newer content, which is longer than the old";
 const THEIRS: &str = "THR content";
-const ACTIONS: [&str; 3] = ["replace", "replace without exchange", "remove"];
+const ACTIONS: [&str; 4] =
+    ["replace", "replace with a named temp file", "replace without exchange", "remove"];
 
 /// An editor's action just before the given call.
 fn save(path: &Path, how: &str) {
@@ -115,11 +116,14 @@ fn task_of_another_process() {
     let workspace = Workspace::open([dir], None).unwrap();
     let io = Fault::Errno(rustix::io::Errno::IO.raw_os_error());
     if let Some(how) = action.strip_prefix("sweep") {
-        // The first call that names the new file is the sweeper's own.
+        // The first call that names a temp file is the sweeper's own.
+        let first = if can_create_unnamed(Path::new(dir)) { 1 } else { 2 };
         let faults: &[_] = match how {
             // The handle that is locked is the second that is opened.
             " of unreadable files" => &[(When::From("openat", 3), Fault::Errno(13))],
-            " without renames" => &[(When::Every("rename_new"), io), (When::From("rename", 2), io)],
+            " without renames" => {
+                &[(When::Every("rename_new"), io), (When::From("rename", first), io)]
+            }
             _ => &[],
         };
         // An existing file, which is exchanged.
@@ -152,8 +156,9 @@ fn task_of_another_process() {
         return;
     }
     if let Some((action, how)) = action.split_once(", and the rollback fails") {
-        // A replacement gives its temp file a name before, by the first `rename`.
-        let mut first = if action == "replace" { 2 } else { 1 };
+        // If a temp file has a name from the start, a replacement gives it another before, by the first `rename`.
+        let is_named = !can_create_unnamed(Path::new(dir));
+        let mut first = if action == "replace" && is_named { 2 } else { 1 };
         if !can_rename_new(Path::new(dir)) {
             // The file is set aside by one more.
             first += 1;
@@ -193,14 +198,16 @@ fn task_of_another_process() {
         return;
     }
     let (no_exchange, call) = match action {
-        "replace" => (None, "exchange"),
+        "replace" | "replace with a named temp file" => (None, "exchange"),
         "remove" => (None, "rename_new"),
         _ => (Some((When::Every("exchange"), Fault::Errno(22))), "rename_new"),
     };
     let how = how.to_owned();
     let editor: Meanwhile = (call, 1, Box::new(move || save(&path, &how)));
     let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
-    let faults: Vec<_> = [Some(kill), no_exchange].into_iter().flatten().collect();
+    let all_named = (When::Every("create_unnamed"), Fault::Errno(95));
+    let all_named = (action == "replace with a named temp file").then_some(all_named);
+    let faults: Vec<_> = [Some(kill), no_exchange, all_named].into_iter().flatten().collect();
     let report = inject_while(&faults, vec![editor], || {
         if action == "remove" {
             let removal = workspace.removal(&"file".into(), &Default::default())?;

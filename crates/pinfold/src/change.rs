@@ -98,6 +98,11 @@ pub(crate) trait Change: fmt::Debug {
         0
     }
 
+    /// Writes new content ahead of the change, so that it is on its way to the disk while the journal gets its entry.
+    fn write_ahead(&mut self) -> Result<(), ConfineError> {
+        Ok(())
+    }
+
     /// Makes the change.
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError>;
 }

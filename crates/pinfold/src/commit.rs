@@ -6,7 +6,8 @@
 //!    and return [`CommitError::Stale`], so that the session plans again. A dry run does not ask.
 //! 4. Make the diff, if the answer has one. A dry run ends here, with whether the operating system would allow
 //!    the change.
-//! 5. Journal: make the backups and add the entries, of several changes as one group.
+//! 5. Write the new content beside the file, if it is a single change that is flushed. Journal: make the backups
+//!    and add the entries, of several changes as one group.
 //! 6. Apply the changes. If one fails, those before it are rolled back and the entries become void; if a file is
 //!    no longer as it was planned on, the session plans again.
 //! 7. Mark the entries as made, and note the changes for the audit log and in the ledger.
@@ -182,6 +183,13 @@ fn make(
     let infos: Vec<_> = changes.iter().map(|change| ChangeInfo::of(&**change)).collect();
     let states = changes.iter().map(|change| states(&**change, view));
     let states = states.collect::<Result<Option<Vec<_>>, _>>()?;
+    // Of a set, each file is written when it is its turn: the set may have more files than a process may have open.
+    if let [change] = &mut changes[..]
+        && durability != Durability::None
+    {
+        let written = change.write_ahead();
+        written.map_err(|error| view.commit_error(change.path(), error, Error::from_write))?;
+    }
     let entries = match &states {
         Some(states) => PendingEntries::begin(view, &mut changes, states, durability)?,
         None => PendingEntries::none(view),

@@ -1,11 +1,14 @@
 //! The system calls that only Linux has. `other.rs` has the same functions for other systems.
 
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::SystemTime;
 
 use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags};
+use rustix::fs::{
+    self, Advice, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags,
+};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags, Result, preadv2};
 
 use super::{Cached, MAX_RACES, Symlinks, call, stat_at, with_always};
@@ -50,6 +53,12 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Resul
         }
     }
     Err(Errno::AGAIN)
+}
+
+/// Opens the directory at an absolute path. Fails if any part of it is a symlink.
+pub(crate) fn open_without_symlinks(path: &Path) -> Result<OwnedFd> {
+    let how = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    call("openat2", || fs::openat2(fs::CWD, path, with_always(DIR_PATH), Mode::empty(), how))
 }
 
 /// As [`open_beneath`], but fails unless every component is in the dentry cache. Without `O_PATH`, some file systems
@@ -152,10 +161,28 @@ pub(crate) fn create_unnamed(dir: impl AsFd, mode: u32) -> Result<OwnedFd> {
 
 /// Gives a file of [`create_unnamed`] a name in its directory. Fails if the name is taken.
 pub(crate) fn link_unnamed(file: &OwnedFd, dir: impl AsFd, name: &[u8]) -> Result<()> {
+    let linked = call("link_unnamed", || {
+        fs::linkat(file.as_fd(), c"", dir.as_fd(), name, AtFlags::EMPTY_PATH)
+    });
     // Before Linux 6.10, only privileged processes can link a handle itself.
+    let Err(Errno::NOENT) = linked else { return linked };
     let file = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = AtFlags::SYMLINK_FOLLOW;
     call("link_unnamed", || fs::linkat(fs::CWD, file.as_str(), dir.as_fd(), name, flags))
+}
+
+/// Asks the kernel to begin writing a small file's content to the disk, so that a flush soon after waits less. Does
+/// not wait, and no other program sees a difference.
+pub(crate) fn start_writing_back(file: impl AsFd, len: usize) {
+    // The kernel writes every page of the range, and then drops from its cache the pages that are wholly in it. If both
+    // ends of the range are inside a page, two pages of the smallest size have none of these.
+    const MAX_LEN: usize = 2 * 4096;
+    if len <= MAX_LEN
+        && let Some(inner) = NonZeroU64::new(len.saturating_sub(2) as u64)
+    {
+        // This is a hint. The flush reports errors of the disk.
+        let _ = fs::fadvise(file.as_fd(), 1, Some(inner), Advice::DontNeed);
+    }
 }
 
 /// Flushes a file's content to the disk.

@@ -46,6 +46,11 @@ pub(crate) fn open_beneath(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd>
     Err(Errno::NOSYS)
 }
 
+/// Always fails: there is no such call here. The caller uses the ordinary calls.
+pub(crate) fn open_without_symlinks(_: &Path) -> Result<OwnedFd> {
+    Err(Errno::NOSYS)
+}
+
 /// Always fails: no system call here promises to answer from caches alone. The caller uses the ordinary calls.
 pub(crate) fn open_cached(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd> {
     Err(Errno::AGAIN)
@@ -140,6 +145,9 @@ pub(crate) fn create_unnamed(_: impl AsFd, _: u32) -> Result<OwnedFd> {
 pub(crate) fn link_unnamed(_: &OwnedFd, _: impl AsFd, _: &[u8]) -> Result<()> {
     Err(Errno::OPNOTSUPP)
 }
+
+/// Does nothing: there is no such hint here.
+pub(crate) fn start_writing_back(_: impl AsFd, _: usize) {}
 
 /// Flushes a file's content to the disk. On macOS, `fsync` alone leaves it in the disk's own cache.
 pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {

@@ -1,7 +1,9 @@
 //! Replaces a file's content, and makes diffs.
 
 use blake3::Hash;
-use pinfold_confine::{Durability, Error as ConfineError, File, Place, RawPath, Target};
+use pinfold_confine::{
+    Durability, Error as ConfineError, File, Place, RawPath, Target, WrittenAhead,
+};
 use pinfold_text::{DiffFormat, LineHashes, text_encoding, unified_diff};
 
 use super::{Applied, Change, file_request};
@@ -39,6 +41,8 @@ pub(crate) struct Replace {
     /// another file.
     pub(crate) like: Option<File>,
     pub(crate) undoes: Vec<String>,
+    /// The new content beside the file, if it was written before the change.
+    pub(crate) written: Option<WrittenAhead>,
 }
 
 impl Replace {
@@ -59,6 +63,7 @@ impl Replace {
             mode: None,
             like: None,
             undoes: Vec::new(),
+            written: None,
         }
     }
 
@@ -167,9 +172,17 @@ impl Change for Replace {
         self.target.missing_parents().len()
     }
 
-    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
+    fn write_ahead(&mut self) -> Result<(), ConfineError> {
+        self.written = self.target.write_ahead(&self.after, self.mode, self.like.as_ref())?;
+        Ok(())
+    }
+
+    fn apply(mut self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         let (mode, like) = (self.mode, self.like.as_ref());
-        let mut made = self.target.replace_with_metadata(&self.after, durability, mode, like)?;
+        let mut made = match self.written.take() {
+            Some(written) => self.target.replace_with_written(written, durability)?,
+            None => self.target.replace_with_metadata(&self.after, durability, mode, like)?,
+        };
         let lines = match (self.lines_after, &self.lines_before, &self.before) {
             (Some(lines), ..) => Some(lines),
             (None, Some(lines), Some(before)) => lines.after_change(before, &self.after),
