@@ -334,13 +334,20 @@ impl Find {
         let is_missed =
             |(path, kind): &&(Vec<u8>, Kind)| *kind == Kind::Directory || pattern.fits(path);
         skipped.withheld = set.left_out.withheld.iter().filter(is_missed).count() as u64;
-        for (_, link) in set.links.iter().filter(|(path, _)| pattern.fits(path)) {
-            match view.session().workspace().linked_to(link) {
+        let workspace = view.session().workspace();
+        for link in set.links.iter().filter(|link| pattern.fits(&link.path)) {
+            let place = link.link.place();
+            if let Some(SetFile { len, modified, .. }) = link.target_in(set, workspace) {
+                files.push(FoundFile { place, size: *len, modified: *modified });
+                total += 1;
+                continue;
+            }
+            match workspace.linked_to(&link.link) {
                 // Policy decides by the real path of the target.
-                Ok((place, _)) if !view.shows_place(&place, false) => skipped.withheld += 1,
+                Ok((target, _)) if !view.shows_place(&target, false) => skipped.withheld += 1,
                 Ok((_, file)) => {
                     let (size, modified) = (file.meta().len, file.meta().modified);
-                    files.push(FoundFile { place: link.place(), size, modified });
+                    files.push(FoundFile { place, size, modified });
                     total += 1;
                 }
                 // The link points outside, to a directory, or to nothing.
