@@ -1,7 +1,8 @@
 //! `Grep` and `Glob` in a running session, against `rg` and `fd` as processes.
 //!
 //! `--corpus DIR` names the tree; without it, Debian's kernel source is fetched. Smaller trees are cut out of it;
-//! `--files N` measures one of that size alone, and `--query NAME` one query alone. Answers are compared with those of `rg --sort path` before anything is
+//! `--files N` measures one of that size alone, and `--query NAME` one query alone: `--query Glob` those by name, and
+//! `--query 'Glob PATTERN'` one of them. Answers are compared with those of `rg --sort path` before anything is
 //! timed. `Grep` returns the first 250 lines or files and counts all of them, as `rg` prints all of them; where
 //! lines are limited, nothing is counted on either side. But for the last column, each call has a regex in a wording
 //! that was not asked before, so that neither a compiled pattern nor a result is cached.
@@ -69,6 +70,9 @@ fn toolbox(tree: &Path, settings: Settings) -> Toolbox {
 }
 
 fn bench(tree: &Path, only: Option<&str>, rounds: usize) {
+    if let Some(pattern) = only.and_then(|only| only.strip_prefix("Glob")) {
+        return globs(tree, Some(pattern.trim()).filter(|pattern| !pattern.is_empty()), rounds);
+    }
     let warm = toolbox(tree, settings().with_max_index_bytes(Some(0)));
     let indexed = toolbox(tree, settings());
     build_index(tree, &indexed);
@@ -119,7 +123,7 @@ fn bench(tree: &Path, only: Option<&str>, rounds: usize) {
         return;
     }
     after_an_edit(tree, &indexed, rounds);
-    globs(tree, rounds);
+    globs(tree, None, rounds);
     policy::bench(tree, rounds);
 }
 
@@ -194,12 +198,14 @@ fn after_an_edit(tree: &Path, indexed: &Toolbox, rounds: usize) {
     }
 }
 
-fn globs(tree: &Path, rounds: usize) {
+fn globs(tree: &Path, only: Option<&str>, rounds: usize) {
     let usual = toolbox(tree, settings());
     let all = toolbox(tree, settings().with_max_glob_files(usize::MAX));
     let fd = std::env::var("PINFOLD_FD").unwrap();
     let mut logarithms = [0.0; 2];
-    for (pattern, directory, theirs) in FINDS {
+    let finds = FINDS.iter().filter(|(pattern, ..)| only.is_none_or(|only| only == *pattern));
+    let number = finds.clone().count() as f64;
+    for (pattern, directory, theirs) in finds {
         let arguments = json!({"pattern": pattern});
         let theirs = || {
             let mut command = Command::new(&fd);
@@ -227,7 +233,7 @@ fn globs(tree: &Path, rounds: usize) {
             *sum += (times[0].as_secs_f64() / time.as_secs_f64()).ln();
         }
     }
-    let [cold, warm] = logarithms.map(|sum| (sum / FINDS.len() as f64).exp());
+    let [cold, warm] = logarithms.map(|sum| (sum / number).exp());
     println!("Glob, geometric mean: cold {cold:.1}, warm {warm:.1} times as fast");
 }
 

@@ -59,7 +59,7 @@ pub use lock::SharedLocks;
 pub use locked_entry::DirectoryRemoval;
 pub use meta::{Identity, Kind, Metadata, Times};
 pub use parent_file::ParentFile;
-pub use path::{Name, RawPath, RelPath, escaped};
+pub use path::{Name, RawPath, RelPath, escaped, push_escaped};
 pub use relocation::{Relocation, RelocationError};
 pub use removal::Removal;
 pub use root::OpenMethod;

@@ -1,7 +1,7 @@
 //! Paths as callers give them, and checked paths.
 
 use std::ffi::OsStr;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 
 use unicode_normalization::UnicodeNormalization as _;
@@ -241,15 +241,28 @@ pub fn escaped(bytes: &[u8]) -> impl fmt::Display + '_ {
     Escaped(bytes)
 }
 
+/// Appends [`escaped`] text to a text.
+#[doc(hidden)]
+pub fn push_escaped(out: &mut String, bytes: &[u8]) {
+    match plain(bytes) {
+        Some(plain) => out.push_str(plain),
+        // Writing to a string cannot fail.
+        None => drop(write!(out, "{}", Escaped(bytes))),
+    }
+}
+
+/// The text of these bytes, if it is plain ASCII. Most names are, and this check is faster than looking for characters
+/// to escape. It has no branch, so it is made for many bytes at once.
+fn plain(bytes: &[u8]) -> Option<&str> {
+    let is_plain = |is_plain: bool, byte: &u8| is_plain & matches!(byte, b' '..=b'~');
+    str::from_utf8(bytes).ok().filter(|_| bytes.iter().fold(true, is_plain))
+}
+
 struct Escaped<'b>(&'b [u8]);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Most names are plain ASCII, and this check is faster. It has no branch, so it is made for many bytes at once.
-        let is_plain = |is_plain: bool, byte: &u8| is_plain & matches!(byte, b' '..=b'~');
-        if self.0.iter().fold(true, is_plain)
-            && let Ok(plain) = str::from_utf8(self.0)
-        {
+        if let Some(plain) = plain(self.0) {
             return out.write_str(plain);
         }
         for chunk in self.0.utf8_chunks() {

@@ -15,6 +15,7 @@ mod page;
 mod scan;
 mod search_pattern;
 mod set_changes;
+mod set_link;
 mod set_walk;
 mod status;
 mod stepped;

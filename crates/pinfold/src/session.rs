@@ -14,12 +14,13 @@ pub use open::OpenError;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use pinfold_confine::{OpenMethod, Place, RelPath, Workspace, escaped, symlinks_and_target};
+use pinfold_confine::{
+    OpenMethod, Place, RelPath, Workspace, escaped, push_escaped, symlinks_and_target,
+};
 
 use crate::approval::Grants;
 use crate::audit::Audit;
@@ -373,16 +374,24 @@ impl Session {
 
     /// The absolute path of a place, below the root as the user gave it.
     pub fn absolute(&self, place: &Place) -> String {
+        let mut path = String::new();
+        self.push_absolute(place, &mut path);
+        path
+    }
+
+    /// Appends the [absolute path](Self::absolute) of a place to a text.
+    #[doc(hidden)]
+    pub fn push_absolute(&self, place: &Place, text: &mut String) {
         let root = self.workspace.roots().nth(place.root).unwrap_or(Path::new("/"));
         let root = root.as_os_str().as_encoded_bytes();
-        let mut path = String::with_capacity(root.len() + 1 + place.path.as_bytes().len());
-        // Writing to a string cannot fail.
-        let _ = write!(path, "{}", escaped(root));
+        let start = text.len();
+        text.reserve(root.len() + 1 + place.path.as_bytes().len());
+        push_escaped(text, root);
         if !place.path.is_root() {
-            path.truncate(path.trim_end_matches('/').len());
-            let _ = write!(path, "/{}", place.path);
+            text.truncate(start + text[start..].trim_end_matches('/').len());
+            text.push('/');
+            push_escaped(text, place.path.as_bytes());
         }
-        path
     }
 
     /// The relative path of a place, or the absolute one if a relative one would not lead there.

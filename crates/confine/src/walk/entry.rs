@@ -186,11 +186,13 @@ impl WalkedFile {
     /// Its place.
     pub fn place(&self) -> Place {
         let Listed { number, path, node, .. } = &*self.directory;
-        let mut bytes = path.as_bytes().to_vec();
-        if !bytes.is_empty() {
+        let (directory, name) = (path.as_bytes(), node.name(self.entry as usize));
+        let mut bytes = Vec::with_capacity(directory.len() + 1 + name.len());
+        bytes.extend_from_slice(directory);
+        if !directory.is_empty() {
             bytes.push(b'/');
         }
-        bytes.extend_from_slice(node.name(self.entry as usize));
+        bytes.extend_from_slice(name);
         Place { root: *number, path: RelPath::proved(bytes) }
     }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::limits;
-use crate::phrases::{brackets, count, fit, skipped, unread, withheld};
+use crate::phrases::{brackets, count, skipped, unread, withheld};
 use crate::tool_context::AbsolutePath;
 use crate::{Tool, ToolContext, ToolResult};
 
@@ -38,10 +38,19 @@ impl Tool for Glob {
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> ToolResult {
         let found = done.outcome;
         let budget = ctx.budget(limits::DEFAULT_MAX_OUTPUT_BYTES);
-        let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
-        // The first line has no newline before it.
-        let mut lines = fit(budget + 1, paths, |path| path.len() + 1);
-        let shown = lines.len() as u64;
+        let (mut content, mut shown) = (String::new(), 0_u64);
+        for file in &found.files {
+            let end = content.len();
+            content.extend((shown > 0).then_some('\n'));
+            ctx.session.push_absolute(&file.place, &mut content);
+            // The first file is always shown.
+            if content.len() > budget && shown > 0 {
+                content.truncate(end);
+                break;
+            }
+            shown += 1;
+        }
+        let mut lines = Vec::new();
         if found.total == 0 {
             lines.push("No files found".into());
             let how = "name one in path or pattern to look inside";
@@ -56,6 +65,10 @@ impl Tool for Glob {
             lines.push(format!("(files 1-{shown} of {}; {narrow})", found.total));
         }
         lines.extend(unread(&found.skipped).map(|text| format!("({text})")));
+        for line in &lines {
+            content.extend((!content.is_empty()).then_some('\n'));
+            content.push_str(line);
+        }
         let mut metadata = Map::new();
         metadata.insert("count".into(), shown.into());
         metadata.insert("total".into(), found.total.into());
@@ -67,7 +80,7 @@ impl Tool for Glob {
         };
         ToolResult {
             success: true,
-            content: lines.join("\n"),
+            content,
             short_result: Some(short),
             metadata,
             ..ToolResult::default()

@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::OnceLock;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobBuilder, GlobMatcher};
 use pinfold_confine::{Candidate, FilterDecision};
 use regex_automata::meta::Regex;
 
@@ -116,7 +117,8 @@ impl PathGlob {
 
 #[derive(Debug)]
 enum Matcher {
-    Bytes(Box<GlobMatcher>),
+    /// Compiled when it is first used: for most patterns, [`NameQuery`] is enough.
+    Bytes(Box<(Glob, OnceLock<GlobMatcher>)>),
     /// For `?` and classes, which match characters, not bytes.
     Characters(Box<Regex>),
 }
@@ -131,7 +133,7 @@ impl Matcher {
             .build();
         let glob = built.map_err(|error| bad(usage, pattern, &error.kind().to_string()))?;
         if !pattern.contains(['?', '[']) {
-            return Ok(Self::Bytes(Box::new(glob.compile_matcher())));
+            return Ok(Self::Bytes(Box::new((glob, OnceLock::new()))));
         }
         let regex = in_characters(glob.regex());
         let regex = Regex::new(&regex).map_err(|_| bad(usage, pattern, "it is too large"))?;
@@ -140,7 +142,10 @@ impl Matcher {
 
     fn fits(&self, path: &[u8]) -> bool {
         match self {
-            Self::Bytes(glob) => glob.is_match(OsStr::from_bytes(path)),
+            Self::Bytes(glob) => {
+                let matcher = glob.1.get_or_init(|| glob.0.compile_matcher());
+                matcher.is_match(OsStr::from_bytes(path))
+            }
             Self::Characters(regex) => regex.is_match(&*String::from_utf8_lossy(path)),
         }
     }

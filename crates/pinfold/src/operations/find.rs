@@ -150,9 +150,28 @@ struct FindVisitor<'f> {
     find: &'f Find,
     pattern: Option<&'f Pattern>,
     view: &'f View<'f>,
+    /// The files, or the first ones if there are many more than are returned.
     files: Vec<FoundFile>,
+    /// Whether the last file that may be returned is in its place.
+    has_last: bool,
+    total: u64,
     directories: Vec<Place>,
     withheld: u64,
+}
+
+impl FindVisitor<'_> {
+    fn add(&mut self, file: FoundFile) {
+        let max_files = self.find.max_files;
+        self.total += 1;
+        if self.has_last && self.find.compare(&file, &self.files[max_files - 1]).is_gt() {
+            return;
+        }
+        self.files.push(file);
+        if self.files.len() / 2 > max_files {
+            self.find.keep_first(&mut self.files);
+            self.has_last = max_files > 0;
+        }
+    }
 }
 
 impl Visitor for FindVisitor<'_> {
@@ -184,7 +203,7 @@ impl Visitor for FindVisitor<'_> {
         };
         if meta.kind == Kind::File || self.find.directories {
             let (size, modified) = (meta.len, meta.modified);
-            self.files.push(FoundFile { place: found.place(), size, modified });
+            self.add(FoundFile { place: found.place(), size, modified });
         }
         Ok(())
     }
@@ -237,6 +256,8 @@ impl Operation for Find {
             pattern,
             view,
             files: Vec::new(),
+            has_last: false,
+            total: 0,
             directories: Vec::new(),
             withheld: 0,
         };
@@ -272,36 +293,44 @@ impl Operation for Find {
             ));
         }
         skipped.withheld += visitors.iter().map(|visitor| visitor.withheld).sum::<u64>();
-        let (mut files, mut directories) = (Vec::new(), Vec::new());
+        let (mut files, mut directories, mut total) = (Vec::new(), Vec::new(), 0);
         for visitor in visitors {
+            total += visitor.total;
             files.extend(visitor.files);
             directories.extend(visitor.directories);
         }
         directories.sort_unstable_by(Place::by_path);
         directories.truncate(self.max_files);
-        let total = files.len() as u64;
         self.sort(&mut files);
         Ok((FoundFiles { files, directories, total, skipped }, NoChange))
     }
 }
 
 impl Find {
+    /// Compares two files in the order in which they are returned.
+    fn compare(&self, one: &FoundFile, other: &FoundFile) -> Ordering {
+        let newer = match self.order {
+            FindOrder::NewestFirst => other.modified.cmp(&one.modified),
+            FindOrder::Path => Ordering::Equal,
+        };
+        newer.then_with(|| one.place.by_path(&other.place))
+    }
+
+    /// Keeps as many files as are returned, the last one in its place.
+    fn keep_first(&self, files: &mut Vec<FoundFile>) {
+        let last = self.max_files.saturating_sub(1);
+        files.select_nth_unstable_by(last, |one, other| self.compare(one, other));
+        files.truncate(self.max_files);
+    }
+
     /// Sorts the files, and keeps as many as are returned.
     fn sort(&self, files: &mut Vec<FoundFile>) {
-        let order = |one: &FoundFile, other: &FoundFile| {
-            let newer = match self.order {
-                FindOrder::NewestFirst => other.modified.cmp(&one.modified),
-                FindOrder::Path => Ordering::Equal,
-            };
-            newer.then_with(|| one.place.by_path(&other.place))
-        };
         if files.len() / 2 > self.max_files {
             // Only the returned files have to be sorted.
-            files.select_nth_unstable_by(self.max_files, order);
-            files.truncate(self.max_files);
+            self.keep_first(files);
         }
         // Most files of a set are already sorted, which makes a stable sort fast.
-        files.sort_by(order);
+        files.sort_by(|one, other| self.compare(one, other));
         files.truncate(self.max_files);
     }
 
@@ -334,13 +363,20 @@ impl Find {
         let is_missed =
             |(path, kind): &&(Vec<u8>, Kind)| *kind == Kind::Directory || pattern.fits(path);
         skipped.withheld = set.left_out.withheld.iter().filter(is_missed).count() as u64;
-        for (_, link) in set.links.iter().filter(|(path, _)| pattern.fits(path)) {
-            match view.session().workspace().linked_to(link) {
+        let workspace = view.session().workspace();
+        for link in set.links.iter().filter(|link| pattern.fits(&link.path)) {
+            let place = link.link.place();
+            if let Some(SetFile { len, modified, .. }) = link.target_in(set, workspace) {
+                files.push(FoundFile { place, size: *len, modified: *modified });
+                total += 1;
+                continue;
+            }
+            match workspace.linked_to(&link.link) {
                 // Policy decides by the real path of the target.
-                Ok((place, _)) if !view.shows_place(&place, false) => skipped.withheld += 1,
+                Ok((target, _)) if !view.shows_place(&target, false) => skipped.withheld += 1,
                 Ok((_, file)) => {
                     let (size, modified) = (file.meta().len, file.meta().modified);
-                    files.push(FoundFile { place: link.place(), size, modified });
+                    files.push(FoundFile { place, size, modified });
                     total += 1;
                 }
                 // The link points outside, to a directory, or to nothing.

@@ -20,6 +20,7 @@ use crate::search::coverage::Coverage;
 use crate::search::memo::QueryMemo;
 use crate::search::name_table::NameTable;
 use crate::search::set_changes::SetChanges;
+use crate::search::set_link::SetLink;
 use crate::search::set_walk::{
     DirectoryKey, FilterBy, FoundFile, LeftOutCount, ThreadFiles, start_len, walk,
 };
@@ -40,8 +41,8 @@ pub(crate) struct SetFile {
 #[derive(Debug)]
 pub(crate) struct FileSet {
     pub(crate) files: Vec<SetFile>,
-    /// Symlinks, with their paths below the start of the walk.
-    pub(crate) links: Vec<(Vec<u8>, WalkedFile)>,
+    /// Symlinks, if the set is for finding files by name.
+    pub(crate) links: Vec<SetLink>,
     /// The number of entries that the walk left out.
     pub(crate) skipped: Skipped,
     pub(crate) left_out: Arc<LeftOutEntries>,

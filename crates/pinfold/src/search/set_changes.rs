@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use pinfold_confine::{Candidate, FilterDecision, Kind, Place, TreeStamp};
 
 use crate::search::file_set::{FileSet, Request, Selection, SetFile};
+use crate::search::set_link::SetLink;
 use crate::search::set_walk::{FilterBy, FoundFile, ThreadFiles, parent_of, start_len, walk};
 use crate::{Error, View};
 
@@ -45,6 +46,7 @@ impl SetChanges<'_> {
         });
         let files: Option<Vec<_>> = files.collect();
         let mut set = Arc::try_unwrap(set).unwrap_or_else(|shared| shared.copy());
+        set.links.iter_mut().for_each(SetLink::forget_target);
         for directory in directories.into_iter().flatten() {
             if !self.exchange(&mut set, &directory)? {
                 return Ok(None);
@@ -189,7 +191,7 @@ fn exchange_left_out(
     let below_start = directory.path.as_bytes().get(start.path.as_bytes().len()..);
     let below_start = below_start.unwrap_or_default();
     let below_start = below_start.strip_prefix(b"/").unwrap_or(below_start);
-    set.links.retain(|(path, _)| parent_of(path) != below_start);
+    set.links.retain(|link| parent_of(&link.path) != below_start);
     set.links.extend(part.links);
     let left_out = Arc::make_mut(&mut set.left_out);
     left_out

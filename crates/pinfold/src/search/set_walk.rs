@@ -6,12 +6,13 @@ use std::time::SystemTime;
 
 use pinfold_confine::{
     Candidate, Error as ConfineError, FilterDecision, Kind, LeftOut, Place, Skipped, Visitor,
-    WalkEntry, WalkedFile,
+    WalkEntry,
 };
 
 use crate::limits::MAX_LEFT_OUT_NAMES;
 use crate::search::Hits;
 use crate::search::file_set::{Request, Selection, SetFile};
+use crate::search::set_link::SetLink;
 use crate::search::walk_search::{ThreadSearch, WalkSearch};
 use crate::view::WalkOptions;
 use crate::{Error, View};
@@ -89,7 +90,7 @@ pub(super) struct ThreadFiles {
     pub(super) left_out_counts: Vec<(DirectoryKey, LeftOutCount)>,
     /// Whether the set is for finding files by name. The fields after this one are needed only for that.
     by_name: bool,
-    pub(super) links: Vec<(Vec<u8>, WalkedFile)>,
+    pub(super) links: Vec<SetLink>,
     pub(super) names: HashSet<Vec<u8>>,
     pub(super) withheld: Vec<(Vec<u8>, Kind)>,
 }
@@ -122,7 +123,8 @@ impl Visitor for FileSetVisitor<'_> {
         match found.kind {
             Kind::File => self.visit_file(found)?,
             Kind::Symlink if self.part.by_name => {
-                self.part.links.push((found.below_start().to_vec(), found.walked_file()));
+                let path = found.below_start().to_vec();
+                self.part.links.push(SetLink::new(path, found.walked_file()));
             }
             _ => {}
         }

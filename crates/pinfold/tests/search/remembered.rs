@@ -180,3 +180,43 @@ fn names_are_found_as_a_walk_finds_them() {
         }
     }
 }
+
+/// A link to a file that is cached is resolved only once.
+#[test]
+fn a_link_is_followed_anew_after_each_change() {
+    let dir = large();
+    let [remembering, forgetful] = sessions(&dir);
+    let path = |name: &str| dir.path().join(name);
+    let link = |target: &str, name: &str| {
+        let _ = fs::remove_file(path(name));
+        std::os::unix::fs::symlink(target, path(name)).unwrap();
+    };
+    link("../long/7.c", "d1/one.link");
+    link("one.link", "d1/two.link");
+    link("../way/7.c", "d1/three.link");
+    link("long", "way");
+    let changes: [&dyn Fn(); 11] = [
+        &|| {},
+        &|| write(dir.path(), "long/7.c", b"another length"),
+        &|| link("../long/8.c", "d1/one.link"),
+        &|| link("d2", "way"),
+        &|| write(dir.path(), "d2/7.c", b"short"),
+        &|| fs::rename(path("long/8.c"), path("long/aside.c")).unwrap(),
+        &|| fs::rename(path("long/9.c"), path("long/8.c")).unwrap(),
+        &|| write(dir.path(), "a_new_first_file", b""),
+        &|| fs::rename(path("long"), path("longer")).unwrap(),
+        &|| fs::rename(path("d2"), path("long")).unwrap(),
+        &|| link("../0.withheld", "d1/one.link"),
+    ];
+    write(dir.path(), "0.withheld", b"");
+    for (number, change) in changes.iter().enumerate() {
+        change();
+        // From the third call on, names are found without a walk.
+        for call in 0..4 {
+            let find = Find::new("**/*.link").with_order(FindOrder::Path);
+            let found = |session: &Session| session.perform(&find).unwrap().outcome;
+            let (ours, fresh) = (found(&remembering), found(&forgetful));
+            assert_eq!(format!("{ours:?}"), format!("{fresh:?}"), "change {number}, call {call}");
+        }
+    }
+}
