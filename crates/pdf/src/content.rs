@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hayro_cmap::{BfString, load_embedded};
 use hayro_font::kurbo::{Affine, Vec2};
 use hayro_font::{
-    CMapResolverFn, Font, FontCache, FontGlyph, FontQuery, FontResolverFn, GlyphId, StandardFont,
+    CMapResolverFn, Font, FontCache, FontGlyph, FontResolverFn, GlyphId, StandardFont,
 };
 use hayro_syntax::content::TypedIter;
 use hayro_syntax::content::ops::TypedInstruction;
@@ -40,10 +40,9 @@ impl<'a> Fonts<'a> {
     pub(crate) fn new() -> Self {
         Self {
             cache: FontCache::new(),
-            font_resolver: Arc::new(|query| match query {
-                FontQuery::Standard(font) => Some(font.get_font_data()),
-                FontQuery::Fallback(query) => Some(query.pick_standard_font().get_font_data()),
-            }),
+            // A font that is not embedded has to be replaced by one. Which one decides only what glyphs look like: the
+            // letters and widths are in the document, or in tables of the standard fonts. So the others are left out.
+            font_resolver: Arc::new(|_| Some(StandardFont::Helvetica.get_font_data())),
             cmap_resolver: Arc::new(load_embedded),
         }
     }
