@@ -75,7 +75,7 @@ pub(crate) fn text_reply(mut reply: impl TextReply) -> String {
     let place = rest.find("\"\"").expect("the text is in it") + 1;
     let mut json = String::with_capacity(rest.len() + text.len() + text.len() / 8);
     json.push_str(&rest[..place]);
-    escape_json(&text, |part| json.push_str(part));
+    escape_json(&text, &mut json);
     json.push_str(&rest[place..]);
     json
 }

@@ -11,7 +11,7 @@ mod parse;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use pinfold::escape_json;
+use pinfold::escape_json_bytes;
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcResponse, RequestId, ServerJsonRpcMessage,
     ServerResult, TextContent,
@@ -89,7 +89,7 @@ impl SerializedMessage {
                     let end = rest.end.min(rest.start + BLOCK - self.block.len());
                     let end = self.text.ceil_char_boundary(end);
                     self.block.reserve((end - rest.start) * 9 / 8);
-                    escape(&self.text[rest.start..end], &mut self.block);
+                    escape_json_bytes(&self.text[rest.start..end], &mut self.block);
                     rest.start = end;
                     if end < rest.end {
                         continue;
@@ -133,7 +133,7 @@ fn call_response(
                     (line.text, escaped) = (text, true);
                     line.push_escaped_text();
                 } else {
-                    escape(&text, line.json());
+                    escape_json_bytes(&text, line.json());
                 }
                 line.json().extend_from_slice(br#""}"#);
             }
@@ -167,11 +167,6 @@ fn call_response(
     }
     line.json().extend_from_slice(b"}}");
     Ok(line)
-}
-
-/// Appends a text as a JSON string, without the quotes around it.
-fn escape(text: &str, json: &mut Vec<u8>) {
-    escape_json(text, |part| json.extend_from_slice(part.as_bytes()));
 }
 
 /// The key of an object that has this text as its only value.

@@ -8,10 +8,10 @@ use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use flate2::read::ZlibDecoder;
-use hayro_interpret::hayro_syntax::Filter;
-use hayro_interpret::hayro_syntax::object::dict::keys::CONTENTS;
-use hayro_interpret::hayro_syntax::object::{Object, Stream};
-use hayro_interpret::hayro_syntax::page::Page;
+use hayro_syntax::Filter;
+use hayro_syntax::object::dict::keys::CONTENTS;
+use hayro_syntax::object::{Object, Stream};
+use hayro_syntax::page::Page;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The maximum work for a page, and for all pages of one call.

@@ -1,14 +1,12 @@
 //! Draws pages and returns their text.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-use hayro_interpret::hayro_syntax::content::TypedIter;
-use hayro_interpret::hayro_syntax::page::Page;
-use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf};
-use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, interpret};
-use kurbo::{Affine, Rect};
+use hayro_font::kurbo::Affine;
+use hayro_syntax::object::Dict;
+use hayro_syntax::page::Page;
+use hayro_syntax::{LoadPdfError, Pdf};
 
 use crate::budget::{Interrupt, Meter, page_content};
+use crate::content::{Fonts, Interpreter};
 use crate::lines::{self, Lines};
 use crate::{Budget, ExtractError, Extracted, PdfRequest};
 
@@ -39,14 +37,14 @@ pub fn extract(
     })?;
     let pages = pdf.pages();
     let mut extracted = Extracted { page_count: pages.len(), ..Extracted::default() };
-    let cache = InterpreterCache::new();
+    let fonts = Fonts::new();
     let mut room = request.max_bytes.saturating_sub(HEADING_BYTES);
     let mut meter = Meter::new(budget, keep_going);
     for number in request.first.max(1)..=request.last.min(pages.len()) {
         let Some(page) = pages.get(number - 1) else { break };
         meter.start_page();
         let mut lines = Lines::new(room, meter);
-        let drawn = draw(page, &pdf, &cache, &mut lines);
+        let drawn = draw(page, &pdf, &fonts, &mut lines);
         let Lines { is_full, glyphs, unmapped_glyphs, .. } = lines;
         meter = lines.meter;
         let is_first = extracted.pages.is_empty();
@@ -75,24 +73,12 @@ pub fn extract(
 fn draw<'a>(
     page: &Page<'a>,
     pdf: &'a Pdf,
-    cache: &InterpreterCache<'a>,
+    fonts: &Fonts<'a>,
     lines: &mut Lines<'_>,
 ) -> Result<(), Interrupt> {
     let content = page_content(page, &mut lines.meter)?;
-    let settings = InterpreterSettings::default();
+    let catalog = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id());
     // The page as a reader sees it: from its upper left corner, rotated as displayed.
     let transform = Affine::new(page.initial_transform(true).as_coeffs());
-    let (width, height) = page.render_dimensions();
-    let area = Rect::new(0.0, 0.0, width.into(), height.into());
-    let mut context = Context::new(transform, area, cache, pdf.xref(), settings);
-    let operations = TypedIter::new(&content);
-    // `hayro` cannot be stopped, so `Lines` unwinds out of it. After that no other page is drawn, and only `lines` is
-    // used, which is consistent between any two glyphs.
-    let drawn = catch_unwind(AssertUnwindSafe(|| {
-        interpret(operations, page.resources(), &mut context, lines);
-    }));
-    drawn.map_err(|payload| match payload.downcast::<Interrupt>() {
-        Ok(interrupt) => *interrupt,
-        Err(panic) => resume_unwind(panic),
-    })
+    Interpreter::new(transform, catalog.as_ref(), fonts, lines).run(&content, page.resources())
 }

@@ -1,7 +1,7 @@
 //! Extracts the text of PDF files, page by page.
 //!
-//! A PDF is a program that draws glyphs. `hayro` runs it, and this crate joins the glyphs into words and lines in the
-//! order in which they are drawn. That is the reading order of nearly all files that were not scanned.
+//! A PDF is a program that draws glyphs. `hayro` parses the file and its fonts. This crate runs the part of the program
+//! that places glyphs, and joins them into words and lines in the order in which they are drawn. That is the reading order of nearly all files that were not scanned.
 //!
 //! Any content gives text or an [`ExtractError`]. `Budget` limits the work for a page, but not the memory or the
 //! stack that a hostile file takes, so callers should run it where these are limited.
@@ -11,9 +11,13 @@
 #[cfg(feature = "extract")]
 mod budget;
 #[cfg(feature = "extract")]
+mod content;
+#[cfg(feature = "extract")]
 mod extract;
 #[cfg(feature = "extract")]
 mod lines;
+#[cfg(feature = "extract")]
+mod optional_content;
 
 use serde::{Deserialize, Serialize};
 

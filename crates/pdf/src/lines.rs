@@ -1,19 +1,11 @@
 //! Joins glyphs into words and lines, by their positions on the page.
 
-use std::panic::resume_unwind;
-
-use hayro_cmap::BfString;
-use hayro_interpret::font::{Glyph, GlyphRun};
-use hayro_interpret::hayro_syntax::object::Dict;
-use hayro_interpret::{
-    BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask,
-};
-use kurbo::{Affine, BezPath, Point, Vec2};
+use hayro_font::kurbo::{Affine, Point, Vec2};
 
 use crate::budget::{Interrupt, Meter};
 
 /// Glyph coordinates are in thousandths of the font size.
-const UNITS: f64 = 1000.0;
+pub(crate) const UNITS: f64 = 1000.0;
 
 /// The text that a page draws.
 pub(crate) struct Lines<'k> {
@@ -89,12 +81,19 @@ impl<'k> Lines<'k> {
         }
     }
 
-    /// Counts drawing operations. Unwinds out of the interpreter if the budget is spent.
-    fn count(&mut self, operations: usize) {
-        let full = if self.is_full { Err(Interrupt::Full) } else { Ok(()) };
-        if let Err(interrupt) = full.and_then(|()| self.meter.count(operations as u64)) {
-            resume_unwind(Box::new(interrupt));
+    /// Adds a glyph with its place, its width if it is known, and its letters if the document maps it to any.
+    pub(crate) fn add_glyph(&mut self, place: Affine, width: Option<f64>, letters: Option<&str>) {
+        self.glyphs += 1;
+        self.unmapped_glyphs += usize::from(letters.is_none());
+        self.add(place, width.unwrap_or(UNITS / 2.0), letters.unwrap_or("\u{fffd}"));
+    }
+
+    /// Counts drawing operations. Fails if the budget is spent or the text has reached its limit.
+    pub(crate) fn count(&mut self, operations: u64) -> Result<(), Interrupt> {
+        if self.is_full {
+            return Err(Interrupt::Full);
         }
+        self.meter.count(operations)
     }
 }
 
@@ -127,53 +126,6 @@ impl PlacedGlyph {
             Gap::None
         }
     }
-}
-
-impl<'a> Device<'a> for Lines<'_> {
-    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
-        self.count(1);
-        for glyph in run.glyphs() {
-            self.count(1);
-            self.glyphs += 1;
-            let letters = match glyph.as_unicode() {
-                Some(BfString::Char(letter)) => letter.to_string(),
-                Some(BfString::String(letters)) => letters,
-                None => {
-                    self.unmapped_glyphs += 1;
-                    "\u{fffd}".into()
-                }
-            };
-            let width = match &**glyph {
-                Glyph::Outline(glyph) => glyph.advance_width(),
-                Glyph::Type3(glyph) => glyph.advance_width(),
-            };
-            let place = props.transform * glyph.transform();
-            self.add(place, f64::from(width.unwrap_or(500.0)), &letters);
-        }
-    }
-
-    fn draw_path(&mut self, path: &BezPath, _: DrawProps<'a>, _: &DrawMode) {
-        self.count(1 + path.elements().len() / 64);
-    }
-
-    fn push_clip_path(&mut self, clip: &ClipPath) {
-        self.count(1 + clip.path.elements().len() / 64);
-    }
-
-    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {
-        self.count(1);
-    }
-
-    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
-        self.count(1);
-    }
-
-    fn begin_marked_content(&mut self, _: &[u8], _: Option<&Dict<'_>>) {
-        self.count(1);
-    }
-
-    fn pop_clip(&mut self) {}
-    fn pop_transparency_group(&mut self) {}
 }
 
 #[cfg(test)]

@@ -91,7 +91,9 @@ pub use pinfold_text::{
     patch,
 };
 #[doc(hidden)]
-pub use pinfold_text::{cut_to_chars, escape_json, exceeds_json_values, unescape_json};
+pub use pinfold_text::{
+    cut_to_chars, escape_json, escape_json_bytes, exceeds_json_values, unescape_json,
+};
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use preview::{escaped_line, escaped_text};
 pub use search::{BinaryNote, IndexSummary, Line, PageLine, Role};

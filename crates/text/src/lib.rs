@@ -29,7 +29,9 @@ pub use changed_lines::{ChangedLines, LineHasher, LineHashes, changed_lines, lin
 pub use diff::{DiffFormat, unified_diff};
 pub use encoding::{Charset, Encoding, Unmappable};
 pub use insert::{InsertError, Inserted, insert_lines};
-pub use json::{escape_json, exceeds_json_values, json_elements, json_member, unescape_json};
+pub use json::{
+    escape_json, escape_json_bytes, exceeds_json_values, json_elements, json_member, unescape_json,
+};
 pub use line_ending::{LineCount, LineEnding};
 pub use locate::{MAX_REPLACEMENTS, MatchKind, MatchMode};
 pub use long_line::cut_to_chars;
