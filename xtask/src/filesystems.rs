@@ -2,7 +2,7 @@
 //!
 //! The tests of each promise run with their directories on each file system (`TMPDIR`). It is mounted in its own
 //! mount namespace, so nothing is left on this machine. File systems that this kernel does not have are mounted by
-//! Debian's kernel, as a process or in a virtual machine. The printed table is the one in `docs/FILESYSTEMS.md`.
+//! Debian's kernel, as a process. The printed table is the one in `docs/FILESYSTEMS.md`.
 
 mod machine;
 mod mounts;
@@ -36,13 +36,13 @@ pub(crate) struct Programs {
     rg: String,
 }
 
-/// The directory for disks and for the virtual machine.
+/// The directory for Debian's kernel, and for what it starts from.
 fn place() -> PathBuf {
     home().join("target/filesystems")
 }
 
 /// Tries every file system, or the given ones, and writes their rows. With `--only TEST,TEST`, runs the tests whose names
-/// contain one of these, and writes nothing: in the virtual machine, a whole row takes long.
+/// contain one of these, and writes nothing.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if let ["--inside", name, only @ ..] = arguments {
         return inside(name, only.first().copied().unwrap_or_default());
@@ -120,7 +120,7 @@ fn try_row(row: &Mount, only: &str) -> Result<BTreeMap<String, Outcome>> {
         command.args(["filesystems", "--inside", row.name, only]);
         lines_of(&mut command)?
     } else {
-        lines_of(&mut Machine::set_up(row.kernel, row.packages)?.command(row.name, only)?)?
+        lines_of(&mut Machine::set_up(row.packages)?.command(row.name, only)?)?
     };
     let mut outcomes = BTreeMap::new();
     for line in said.lines().filter_map(|line| line.split_once("RESULT ")) {
@@ -152,7 +152,7 @@ fn lines_of(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// Runs in the namespace or in the virtual machine: mounts the file system, and prints a line for each promise.
+/// Runs in the namespace or below Debian's kernel: mounts the file system, and prints a line for each promise.
 fn inside(name: &str, only: &str) -> Result<()> {
     let row = all().find(|row| row.name == name).context("no such file system")?;
     let programs = Programs::load()?;
@@ -176,7 +176,7 @@ impl Programs {
     /// Compiles the tests.
     fn build() -> Result<Self> {
         let mut cargo = Command::new("cargo");
-        // Optimised, since the virtual machine interprets the code.
+        // Optimised, since some tests race and others make thousands of changes.
         cargo.args(["test", "--release", "--no-run", "--message-format=json"]);
         for package in ["pinfold-confine", "pinfold", "pinfold-dialects", "pinfold-cli"] {
             cargo.args(["--package", package]);
