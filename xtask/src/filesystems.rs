@@ -2,7 +2,7 @@
 //!
 //! The tests of each promise run with their directories on each file system (`TMPDIR`). It is mounted in its own
 //! mount namespace, so nothing is left on this machine. File systems that this kernel does not have are mounted by
-//! Debian's kernel, as a process or in a virtual machine. The printed table is the one in `docs/FILESYSTEMS.md`.
+//! Debian's kernel, as a process. The printed table is the one in `docs/FILESYSTEMS.md`.
 
 mod machine;
 mod mounts;
@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -36,13 +37,13 @@ pub(crate) struct Programs {
     rg: String,
 }
 
-/// The directory for disks and for the virtual machine.
+/// The directory for Debian's kernel, and for what it starts from.
 fn place() -> PathBuf {
     home().join("target/filesystems")
 }
 
 /// Tries every file system, or the given ones, and writes their rows. With `--only TEST,TEST`, runs the tests whose names
-/// contain one of these, and writes nothing: in the virtual machine, a whole row takes long.
+/// contain one of these, and writes nothing.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if let ["--inside", name, only @ ..] = arguments {
         return inside(name, only.first().copied().unwrap_or_default());
@@ -59,23 +60,35 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     fs::create_dir_all(place())?;
     Programs::build()?.save()?;
     let chosen = |row: &&Mount| arguments.is_empty() || arguments.contains(&row.name);
-    let mut problems = Vec::new();
-    for row in all().filter(chosen) {
-        match try_row(row, only) {
-            Ok(outcomes) => {
-                problems.extend(row.problems(&outcomes));
+    let (here, there): (Vec<_>, Vec<_>) = all().filter(chosen).partition(|it| it.is_known_here());
+    // First, since only one program at a time can install packages. The row says what went wrong.
+    here.iter().chain(&there).for_each(|row| _ = row.install());
+    there.iter().for_each(|row| _ = Machine::set_up(row.packages));
+    // At once: Debian's kernel has one processor, and leaves the others to this one.
+    let (page, problems) = (Mutex::new(()), Mutex::new(Vec::new()));
+    let try_rows = |rows: &[&Mount]| {
+        for row in rows {
+            let found = try_row(row, only).and_then(|outcomes| {
                 let line = row.line(&outcomes);
                 println!("{line}");
+                let _page = page.lock().unwrap_or_else(PoisonError::into_inner);
                 if only.is_empty() {
                     write_row(row, &line, &row.limits(&outcomes))?;
                 }
-            }
-            Err(problem) => {
+                Ok(row.problems(&outcomes))
+            });
+            let found = found.unwrap_or_else(|problem| {
                 eprintln!("xtask: !!! {} WAS NOT TRIED: {problem:#} !!!", row.title);
-                problems.push(format!("{}: {problem:#}", row.title));
-            }
+                vec![format!("{}: {problem:#}", row.title)]
+            });
+            problems.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| try_rows(&there));
+        try_rows(&here);
+    });
+    let problems = problems.into_inner().unwrap_or_else(PoisonError::into_inner);
     if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("\n")) }
 }
 
@@ -118,9 +131,9 @@ fn try_row(row: &Mount, only: &str) -> Result<BTreeMap<String, Outcome>> {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe()?);
         command.args(["filesystems", "--inside", row.name, only]);
-        lines_of(&mut command)?
+        lines_of(row, &mut command)?
     } else {
-        lines_of(&mut Machine::set_up(row.kernel, row.packages)?.command(row.name, only)?)?
+        lines_of(row, &mut Machine::set_up(row.packages)?.command(row.name, only)?)?
     };
     let mut outcomes = BTreeMap::new();
     for line in said.lines().filter_map(|line| line.split_once("RESULT ")) {
@@ -138,21 +151,21 @@ fn try_row(row: &Mount, only: &str) -> Result<BTreeMap<String, Outcome>> {
 }
 
 /// Runs a program, shows its output, and returns it, too.
-fn lines_of(command: &mut Command) -> Result<String> {
+fn lines_of(row: &Mount, command: &mut Command) -> Result<String> {
     use std::io::{BufRead as _, BufReader};
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().context("it has no output")?;
     let mut text = String::new();
     for line in BufReader::new(output).split(b'\n') {
         let line = String::from_utf8_lossy(&line?).trim_end().to_owned();
-        eprintln!("       {line}");
+        eprintln!("{:>12}: {line}", row.name);
         writeln!(text, "{line}")?;
     }
     child.wait()?;
     Ok(text)
 }
 
-/// Runs in the namespace or in the virtual machine: mounts the file system, and prints a line for each promise.
+/// Runs in the namespace or below Debian's kernel: mounts the file system, and prints a line for each promise.
 fn inside(name: &str, only: &str) -> Result<()> {
     let row = all().find(|row| row.name == name).context("no such file system")?;
     let programs = Programs::load()?;
@@ -176,7 +189,7 @@ impl Programs {
     /// Compiles the tests.
     fn build() -> Result<Self> {
         let mut cargo = Command::new("cargo");
-        // Optimised, since the virtual machine interprets the code.
+        // Optimised, since some tests race and others make thousands of changes.
         cargo.args(["test", "--release", "--no-run", "--message-format=json"]);
         for package in ["pinfold-confine", "pinfold", "pinfold-dialects", "pinfold-cli"] {
             cargo.args(["--package", package]);

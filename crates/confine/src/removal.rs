@@ -142,6 +142,7 @@ impl Removal {
         let unverified = self.dir.sweep(&lock, None, &self.deadline);
         self.location.check(&self.dir)?;
         self.deadline.check()?;
+        self.check_ctime()?;
         let digest = Digest::new(&self.meta, self.hash.get());
         let mut temp = self.dir.set_aside(&self.name, digest, None)?;
         if let Err(error) = self.verify(&temp.name, durability) {
@@ -152,6 +153,18 @@ impl Removal {
         }
         temp.delete_on_drop = true;
         Ok(OldVersion::new(temp, lock, unverified))
+    }
+
+    /// Fails if the file was changed and its modification time set back. Ctime shows that, until this process renames
+    /// the file.
+    fn check_ctime(&self) -> Result<()> {
+        let (Some(hash), Ok(found)) = (self.hash.get(), self.dir.meta(&self.name)) else {
+            return Ok(());
+        };
+        let hidden = self.meta.proven_unchanged_but_renamed(&found)
+            && !self.meta.proven_unchanged(&found)
+            && self.hash_under(&self.name)? != *hash;
+        if hidden { Err(Error::Changed) } else { Ok(()) }
     }
 
     fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinfold_confine::fault::{Fault, When, each_call, inject, inject_while};
 use pinfold_confine::{Committed, Deadline, Durability, Error, OpenMethod, Workspace};
+use pinfold_testkit::names_in;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -29,18 +30,13 @@ fn write(workspace: &Workspace, path: &str, how: Durability) -> Result<Committed
 
 /// Every name below `dir`, hidden ones too.
 fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .flat_map(|entry| {
-            let name = entry.file_name().into_string().unwrap();
-            let below =
-                if entry.file_type().unwrap().is_dir() { names(&entry.path()) } else { vec![] };
-            let below =
-                below.into_iter().map(|below| format!("{name}/{below}")).collect::<Vec<_>>();
-            std::iter::once(name).chain(below)
-        })
-        .collect();
+    let mut names = names_in(dir);
+    for name in names.clone() {
+        if fs::symlink_metadata(dir.join(&name)).is_ok_and(|meta| meta.is_dir()) {
+            let below = self::names(&dir.join(&name)).into_iter();
+            names.extend(below.map(|below| format!("{name}/{below}")));
+        }
+    }
     names.sort();
     names
 }

@@ -8,6 +8,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use pinfold_confine::fault::{Fault, Meanwhile, When, each_call, inject, inject_while};
 use pinfold_confine::{Durability, Error, Workspace};
@@ -232,6 +233,12 @@ fn kill_everywhere(action: &str, how: &str) {
         let dir = TempDir::new().unwrap();
         let at = dir.path().display();
         fs::write(dir.path().join("file"), OLD).unwrap();
+        if how.ends_with("same tick") {
+            // However long the other process takes to start, the tick is not over.
+            let later = SystemTime::now() + Duration::from_secs(60);
+            let file = fs::File::options().write(true).open(dir.path().join("file")).unwrap();
+            file.set_modified(later).unwrap();
+        }
         let finished = run(format!("{at}|{action}|{how}|{nth}")).contains("done:");
         let saved = finished
             || names_in(dir.path())

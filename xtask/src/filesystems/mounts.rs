@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::machine::Kernel;
 use super::promises::{Column, Outcome, PROMISES};
 
 /// A file system of the table.
@@ -18,9 +17,7 @@ pub(crate) struct Mount {
     needs: &'static str,
     /// The programs that mount it, each with its Debian package.
     tools: &'static [(&'static str, &'static str)],
-    /// How Debian's kernel runs, if this machine's kernel does not have the file system.
-    pub(crate) kernel: Kernel,
-    /// Packages that are unpacked for that kernel.
+    /// Packages that are unpacked for Debian's kernel, if this machine's kernel does not have the file system.
     pub(crate) packages: &'static [&'static str],
     /// A shell script that mounts it at `$at` and may use the directory `$disk`.
     script: &'static str,
@@ -34,7 +31,6 @@ impl Mount {
         title: "",
         needs: "tmpfs",
         tools: &[],
-        kernel: Kernel::Process,
         packages: &[],
         script: "mount -t tmpfs -o size=1G tmpfs $at\n",
         columns: &PROMISES,
@@ -124,7 +120,7 @@ pub(crate) const ROWS: [Mount; 9] = [
             mkdir -p /var/lib/nfs/v4recovery /var/lib/nfs/rpc_pipefs /run/rpcbind /run/sendsigs.omit.d\n\
             touch /var/lib/nfs/etab /var/lib/nfs/rmtab /etc/exports\n\
             mount -t rpc_pipefs rpc_pipefs /var/lib/nfs/rpc_pipefs\n\
-            modprobe nfsd\nmount -t nfsd nfsd /proc/fs/nfsd || true\n\
+            mount -t nfsd nfsd /proc/fs/nfsd || true\n\
             echo 10 > /proc/fs/nfsd/nfsv4leasetime\necho 10 > /proc/fs/nfsd/nfsv4gracetime\n\
             rpcbind\nrpc.mountd --no-nfs-version 3\n\
             exportfs -o rw,no_root_squash,no_subtree_check,fsid=0,insecure,async 127.0.0.1:/exported\n\
@@ -136,8 +132,6 @@ pub(crate) const ROWS: [Mount; 9] = [
         name: "casefold",
         title: "ext4, a directory that folds case",
         needs: "/sys/fs/ext4/features/casefold",
-        // User Mode Linux cannot fold case.
-        kernel: Kernel::Machine,
         tools: &[("mkfs.ext4", "e2fsprogs")],
         script: concat!(disk!("mkfs.ext4 -q -O casefold"), "mkdir $at/tmp\nchattr +F $at/tmp\n"),
         ..Mount::USUAL
@@ -191,7 +185,7 @@ pub(crate) const SPECIAL: [Mount; 8] = [
         title: "a quota of an ext4 project",
         needs: "/sys/module/quota_v2",
         tools: &[("mkfs.ext4", "e2fsprogs"), ("setquota", "quota")],
-        script: "modprobe quota_v2\ntruncate -s 1G $disk/disk\n\
+        script: "truncate -s 1G $disk/disk\n\
             mkfs.ext4 -q -O quota,project -E quotatype=prjquota $disk/disk\n\
             mount -o loop,prjquota $disk/disk $at\nmkdir $at/small\n\
             chattr -p 7 +P $at/small\nsetquota -P 7 0 4096 0 0 $at\n",
@@ -208,8 +202,6 @@ pub(crate) const SPECIAL: [Mount; 8] = [
         name: "spellings",
         title: "a name in two spellings, where case is folded",
         needs: "/sys/fs/ext4/features/casefold",
-        // User Mode Linux cannot fold case.
-        kernel: Kernel::Machine,
         tools: &[("mkfs.ext4", "e2fsprogs")],
         columns: &[Column::of(&[("confine/folding", &[])])],
         ..Mount::USUAL
@@ -278,11 +270,7 @@ impl Mount {
 
     /// The row of the table.
     pub(crate) fn line(&self, outcomes: &BTreeMap<String, Outcome>) -> String {
-        let by = match self.kernel {
-            _ if self.is_known_here() => "this kernel",
-            Kernel::Process => "Debian's kernel, as a process",
-            Kernel::Machine => "Debian's kernel, in a machine",
-        };
+        let by = if self.is_known_here() { "this kernel" } else { "Debian's kernel" };
         let cell = |title: &str| match outcomes.get(title) {
             None => "**not finished**".to_owned(),
             Some(Outcome { passed, failed, unfinished, limits }) => {

@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
     pub(crate) limits: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// How long a test may take. In the virtual machine, some take minutes.
+/// How long a test may take. Below Debian's kernel, some take minutes.
 const TEST_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Tests that take longer are named, since they make a row slow.

@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use pinfold_testkit::names_in;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -59,11 +60,7 @@ impl Place {
     }
 
     fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.ws()).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        names_in(&self.ws())
     }
 }
 

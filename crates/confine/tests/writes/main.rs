@@ -94,6 +94,12 @@ fn put(path: &std::path::Path, text: &str) {
     fs::rename(&draft, path).unwrap();
 }
 
+/// Gives a file a modification time that is recent for as long as the test takes.
+fn make_recent(path: &std::path::Path) {
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(600);
+    fs::File::options().append(true).open(path).unwrap().set_modified(later).unwrap();
+}
+
 /// Writes the same number of bytes, and sets the time back.
 fn write_unseen(path: &std::path::Path, text: &str) {
     let time = fs::metadata(path).unwrap().modified().unwrap();

@@ -11,7 +11,7 @@ use pinfold_testkit::{can_create_unnamed, can_exchange, limited, names_in};
 use rustix::fs::CWD;
 use tempfile::TempDir;
 
-use crate::{put, workspace, write, write_unseen};
+use crate::{make_recent, put, workspace, write, write_unseen};
 
 #[test]
 fn a_file_that_changed_since_it_was_found_is_left_alone() {
@@ -104,6 +104,7 @@ fn a_file_saved_between_check_and_exchange_is_restored() {
             continue;
         }
         fs::write(&path, "old").unwrap();
+        make_recent(&path);
         let target = workspace.target(&"f".into(), &Default::default()).unwrap();
         target.hash().unwrap();
         let meanwhile = others.iter().map(|(call, nth, act)| {
