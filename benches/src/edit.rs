@@ -17,7 +17,7 @@ pub(crate) fn run() {
             .with_journal(Some(journal))
             .with_max_journal_bytes(u64::MAX)
     };
-    let plain = Session::with_settings([&ws], settings(JournalSetting::Usual(false))).unwrap();
+    let plain = Session::with_settings([&ws], settings(JournalSetting::Enabled(false))).unwrap();
     let kept = JournalSetting::Directory(dir.path().join("journal"));
     let kept = Session::with_settings([&ws], settings(kept)).unwrap();
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use pinfold::{CallOptions, ReadRule};
+use pinfold::{CallOptions, ReadBeforeWrite};
 use pinfold_confine::read_user_file;
 use pinfold_dialects::{APPLY, Answer};
 use serde_json::json;
@@ -44,7 +44,7 @@ impl Apply {
         let groups: [&dyn Group; 3] = [&self.permissions, &self.changes, &self.journal];
         let mut settings = self.workspace.configure(&groups)?.settings;
         // A patch has the lines that it expects, so the file need not have been read.
-        settings.read_before_write = Some(ReadRule::Off);
+        settings.read_before_write = Some(ReadBeforeWrite::Off);
         let toolbox = self.workspace.toolbox(settings, &[&APPLY])?;
         let call = CallOptions::default().with_dry_run(self.check.then_some(true));
         let answer = toolbox.call_with("apply", json!({ "patch": patch }), &call);

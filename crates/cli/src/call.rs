@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use pinfold::ReadRule;
+use pinfold::ReadBeforeWrite;
 use pinfold_dialects::core_dialects;
 use pinfold_mcp::limits::MAX_MESSAGE_BYTES;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ impl Call {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let arguments = self.arguments()?;
         let mut settings = self.options.configure()?.settings;
-        settings.read_before_write = Some(ReadRule::Off);
+        settings.read_before_write = Some(ReadBeforeWrite::Off);
         let toolbox = self.options.toolbox(settings, &core_dialects())?;
         let answer = toolbox.call(&self.tool, arguments);
         crate::batch::print_line(&answer.to_json_text())?;

@@ -162,7 +162,7 @@ pub(crate) fn check_names(table: &toml::Table, known: &[&str]) -> Result<()> {
 mod tests {
     use pinfold::{
         AuditFailure, Documents, Durability, IndexMode, JournalFailure, JournalSetting, MatchMode,
-        Mode, ReadRule,
+        Mode, ReadBeforeWrite,
     };
 
     use super::*;
@@ -192,7 +192,7 @@ mod tests {
             .with_memory(Some("/m".into()))
             .with_dry_run(true)
             .with_durability(Durability::Full)
-            .with_read_before_write(Some(ReadRule::Off))
+            .with_read_before_write(Some(ReadBeforeWrite::Off))
             .with_matching(MatchMode::Exact)
             .with_max_edit_bytes(4)
             .with_journal(Some(JournalSetting::Directory("/j".into())))
@@ -241,9 +241,9 @@ mod tests {
         assert_eq!(parse(text).unwrap(), Config { settings, serve, http, workspaces });
         assert_eq!(parse("").unwrap(), Config::default());
         let off = parse("journal = false").unwrap().settings.journal;
-        assert_eq!(off, Some(JournalSetting::Usual(false)));
+        assert_eq!(off, Some(JournalSetting::Enabled(false)));
         let off = parse("feed = false").unwrap().serve.feed;
-        assert_eq!(off, Some(FeedSetting::Usual(false)));
+        assert_eq!(off, Some(FeedSetting::Enabled(false)));
     }
 
     #[test]

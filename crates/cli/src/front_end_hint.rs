@@ -24,7 +24,7 @@ pub(crate) fn front_end_hint(error: &Error) -> Option<String> {
             let quoted = allow.replace('\'', "'\\''");
             Some(format!("`--allow '{quoted}'`, or `allow` in the permissions"))
         }
-        Error::NothingLeft { .. } => Some(
+        Error::NoCommonRoot { .. } => Some(
             "start Pinfold with a `--root` that the client has open, or with `--client-roots ignore`"
                 .into(),
         ),

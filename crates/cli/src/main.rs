@@ -117,7 +117,7 @@ fn main() -> ExitCode {
         if io_error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
-        serve::say_error(&format!("{error:#}"));
+        serve::print_error(&format!("{error:#}"));
         ExitCode::from(if io_error.is_some() { TOOL_ERROR } else { USAGE })
     })
 }

@@ -132,7 +132,7 @@ impl WorkspaceOptions {
         dialects: &[&'static Dialect],
     ) -> Result<Toolbox> {
         let mut session = self.open(settings)?;
-        if let Some(terminal) = Terminal::there() {
+        if let Some(terminal) = Terminal::if_present() {
             session = session.with_approver(terminal);
         }
         let toolbox = Toolbox::new(session, dialects);
@@ -157,7 +157,7 @@ pub(crate) fn configure(file: Option<&Path>, groups: &[&dyn Group]) -> Result<Co
     for settings in named.chain([&mut config.settings]) {
         groups.iter().for_each(|group| group.apply(settings));
         // On the command line, changes can be undone unless the user turns the journal off.
-        settings.journal.get_or_insert(JournalSetting::Usual(true));
+        settings.journal.get_or_insert(JournalSetting::Enabled(true));
         if let Some(name) = settings.zero() {
             bail!("the setting `{name}` must be at least 1");
         }
@@ -292,8 +292,8 @@ impl Group for JournalDirectory {
     fn apply(&self, settings: &mut Settings) {
         // As in the configuration file. A directory with such a name is `./false`.
         let setting = |journal: &PathBuf| match journal.to_str() {
-            Some("true") => JournalSetting::Usual(true),
-            Some("false") => JournalSetting::Usual(false),
+            Some("true") => JournalSetting::Enabled(true),
+            Some("false") => JournalSetting::Enabled(false),
             _ => JournalSetting::Directory(journal.clone()),
         };
         if let Some(journal) = &self.journal {
@@ -348,7 +348,7 @@ impl Group for JournalOptions {
     fn apply(&self, settings: &mut Settings) {
         self.directory.apply(settings);
         if self.no_journal {
-            settings.journal = Some(JournalSetting::Usual(false));
+            settings.journal = Some(JournalSetting::Enabled(false));
         }
         settings.journal_days = self.journal_days.unwrap_or(settings.journal_days);
         settings.max_journal_bytes = self.max_journal_bytes.unwrap_or(settings.max_journal_bytes);

@@ -17,7 +17,7 @@ pub(crate) struct Terminal;
 
 impl Terminal {
     /// The controlling terminal, if there is one and standard error is shown on it.
-    pub(crate) fn there() -> Option<Self> {
+    pub(crate) fn if_present() -> Option<Self> {
         (std::io::stderr().is_terminal() && terminal().is_ok()).then_some(Self)
     }
 }

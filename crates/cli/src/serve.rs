@@ -12,7 +12,9 @@ use anyhow::Result;
 use clap::Args;
 use pinfold_dialects::{CLASSIC, REFERENCE};
 use pinfold_mcp::http::ServedWorkspace;
-use pinfold_mcp::{ClientRoots, Metrics, Options, Service, StateMarks, serve_http, serve_stdio};
+use pinfold_mcp::{
+    ClientRoots, Metrics, Options, Service, UsedStateStore, serve_http, serve_stdio,
+};
 use pinfold_sandbox::set_up_allocator;
 
 use crate::config::{Config, LogFormat, ServeConfig};
@@ -22,8 +24,8 @@ use crate::sandbox::SandboxOptions;
 use crate::token::{self, TokenSource};
 use listen::{HttpOptions, Sockets, token_limits};
 use log::ServiceManager;
-pub(crate) use log::{say, say_error};
-use workspaces::{MarkDirectory, OpenWorkspace, parent_reads};
+pub(crate) use log::{print_error, print_notice};
+use workspaces::{OpenWorkspace, UsedStateDirectory, parent_reads};
 
 /// Serve the tools over the Model Context Protocol (MCP)
 ///
@@ -155,8 +157,8 @@ impl Serve {
         for OpenWorkspace { plan, .. } in &workspaces {
             let key = self.http.state_key_file(&config.http);
             let key = key.map(|file| token::state_key(&file, &plan.name)).transpose()?;
-            let marks: Option<Arc<dyn StateMarks>> = match &key {
-                Some(_) => Some(Arc::new(MarkDirectory::new()?)),
+            let marks: Option<Arc<dyn UsedStateStore>> = match &key {
+                Some(_) => Some(Arc::new(UsedStateDirectory::new()?)),
                 None => None,
             };
             options.push(Options {
@@ -196,11 +198,11 @@ impl Serve {
             &mut || {
                 for (name, tokens) in names.iter().zip(&tokens) {
                     let path = if name.is_empty() { String::new() } else { format!("/{name}") };
-                    say(&format!("listening on http://{at}/mcp{path}"));
-                    say(&tokens.location());
+                    print_notice(&format!("listening on http://{at}/mcp{path}"));
+                    print_notice(&tokens.location());
                 }
                 if let Some(at) = metrics_at {
-                    say(&format!("metrics are at http://{at}/metrics"));
+                    print_notice(&format!("metrics are at http://{at}/metrics"));
                 }
                 manager.tell("READY=1");
             },

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use etcetera::BaseStrategy as _;
 use pinfold_confine::{random_secret, read_secret, remove_secret, write_secret};
-use pinfold_mcp::StateKey;
+use pinfold_mcp::RequestStateKey;
 use pinfold_mcp::http::{Token, TokenHash, TokenLimits, Tokens};
 use tokio::sync::watch;
 
@@ -149,7 +149,7 @@ impl TokenSource {
                         Err(error) => {
                             let shown = path.display();
                             if !matches!(*current.borrow(), Tokens::Unknown) {
-                                crate::serve::say_error(&format!(
+                                crate::serve::print_error(&format!(
                                     "requests with a token are refused: {shown}: {error:#}"
                                 ));
                             }
@@ -177,12 +177,12 @@ impl Drop for TokenSource {
 }
 
 /// The key that replicas share, for the states of one workspace. The file is created if it is missing.
-pub(crate) fn state_key(file: &Path, workspace: &str) -> Result<StateKey> {
+pub(crate) fn state_key(file: &Path, workspace: &str) -> Result<RequestStateKey> {
     let named = || format!("the key in {}", file.display());
     let text = made_secret(file).with_context(named)?;
     let text = text.trim();
-    let key = StateKey::new(text.as_bytes(), workspace).with_context(|| {
-        let (has, needed) = (text.len(), StateKey::MIN_BYTES);
+    let key = RequestStateKey::new(text.as_bytes(), workspace).with_context(|| {
+        let (has, needed) = (text.len(), RequestStateKey::MIN_BYTES);
         format!("it has {has} bytes; at least {needed} are needed, such as `openssl rand -hex 32` prints")
     });
     key.with_context(named)

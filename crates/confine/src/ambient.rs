@@ -81,7 +81,7 @@ pub fn lock_secret(path: &Path) -> io::Result<fs::File> {
 
 /// Creates an empty file in a directory. Returns `false` if it already exists. Removes files in the directory that
 /// are older than `max_age`.
-pub fn mark_once(directory: &Path, name: &str, max_age: Duration) -> io::Result<bool> {
+pub fn create_marker_file(directory: &Path, name: &str, max_age: Duration) -> io::Result<bool> {
     make_private_directory(directory)?;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -186,7 +186,7 @@ pub fn symlinks_and_target(path: &Path) -> Vec<PathBuf> {
 
 /// How long `append` waits for other processes. Appending a line takes almost no time, unless its process was
 /// stopped.
-const OTHERS_LINES: Duration = Duration::from_millis(100);
+const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// A log that only its owner may read.
 #[derive(Debug)]
@@ -252,7 +252,7 @@ impl LogFile {
             return Ok(done?);
         }
         let begin = Instant::now();
-        let deadline = Deadline::lasting_while(move || begin.elapsed() < OTHERS_LINES);
+        let deadline = Deadline::lasting_while(move || begin.elapsed() < LOCK_WAIT);
         // A line in the wrong order is better than a missing one.
         let turn =
             LogLock::wait(&self.file, &deadline).unwrap_or_else(|_| LogLock::take(&self.file));
@@ -292,7 +292,7 @@ mod tests {
     fn a_mark_is_made_once_until_it_is_too_old() {
         let dir = tempfile::tempdir().unwrap();
         let marks = dir.path().join("marks");
-        let mark = |name, age| mark_once(&marks, name, Duration::from_secs(age)).unwrap();
+        let mark = |name, age| create_marker_file(&marks, name, Duration::from_secs(age)).unwrap();
         assert_eq!((mark("a", 60), mark("b", 60), mark("a", 60)), (true, true, false));
         let old = fs::File::options().write(true).open(marks.join("a")).unwrap();
         old.set_modified(std::time::SystemTime::now() - Duration::from_secs(100)).unwrap();

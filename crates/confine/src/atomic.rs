@@ -33,17 +33,17 @@ pub enum Durability {
     Full,
 }
 
-/// A change that was made.
+/// A file that was replaced or created.
 #[derive(Debug)]
-pub struct Committed {
+pub struct ReplacedFile {
     /// The new file; `None` in the rare case that `fstat` fails afterwards.
     pub meta: Option<Metadata>,
     /// The old file; `None` for a new one.
     pub old_version: Option<OldVersion>,
     /// Displaced files of killed processes in the same directory. Their content may exist nowhere else.
     pub unverified: Vec<Name>,
-    /// Whether the file system cannot rename without replacing. Then a file that another process created at the same
-    /// moment was replaced.
+    /// Whether a file that another process created at the same moment may have been overwritten, because the file
+    /// system has neither `RENAME_NOREPLACE` nor hard links.
     pub may_have_replaced: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct WrittenAhead {
 pub struct OldVersion {
     entry: TempEntry,
     _lock: DirLock,
-    /// As [`Committed::unverified`].
+    /// As [`ReplacedFile::unverified`].
     pub unverified: Vec<Name>,
 }
 
@@ -106,7 +106,7 @@ impl Target {
     ///
     /// Fails with [`Error::Changed`] if the file has changed since it was found. Keeps mode, owner and extended
     /// attributes of an existing file, without set-user-id and set-group-id. Creates missing directories.
-    pub fn replace(&self, content: &[u8], durability: Durability) -> Result<Committed> {
+    pub fn replace(&self, content: &[u8], durability: Durability) -> Result<ReplacedFile> {
         self.replace_with_metadata(content, durability, None, None)
     }
 
@@ -118,7 +118,7 @@ impl Target {
         durability: Durability,
         mode: Option<u32>,
         like: Option<&File>,
-    ) -> Result<Committed> {
+    ) -> Result<ReplacedFile> {
         self.check_original()?;
         let parents = self.make_parents(durability)?;
         let temp = self.write_temp(parents.dir(), content, (mode, like))?;
@@ -150,7 +150,7 @@ impl Target {
         &self,
         written: WrittenAhead,
         durability: Durability,
-    ) -> Result<Committed> {
+    ) -> Result<ReplacedFile> {
         self.put_in_place(&self.dir, written.temp, durability)
     }
 
@@ -203,7 +203,7 @@ impl Target {
         dir: &Arc<Dir>,
         temp: TempFile,
         durability: Durability,
-    ) -> Result<Committed> {
+    ) -> Result<ReplacedFile> {
         if durability != Durability::None {
             sys::sync_data(&temp.fd)?;
         }
@@ -226,7 +226,7 @@ impl Target {
     /// Undoes [`Self::replace`]: gives the old file its name back, or removes the new one.
     ///
     /// Refuses a file that another process has changed since.
-    pub fn roll_back(&self, made: Committed) -> Result<()> {
+    pub fn roll_back(&self, made: ReplacedFile) -> Result<()> {
         let dir = match &made.old_version {
             Some(old) => old.entry.dir.clone(),
             None => self.current_dir()?,

@@ -14,7 +14,7 @@ use crate::dir::Dir;
 use crate::lock::DirLock;
 use crate::target::Original;
 use crate::temp_file::{PutBack, TempEntry, TempFile, retry};
-use crate::{Committed, Durability, Error, Identity, Metadata, Name, Result, Target, sys};
+use crate::{Durability, Error, Identity, Metadata, Name, ReplacedFile, Result, Target, sys};
 
 /// A temp file that takes the target's place, in a locked directory.
 pub(crate) struct Swap<'t> {
@@ -41,7 +41,7 @@ impl<'t> Swap<'t> {
     }
 
     /// Gives the temp file a free name.
-    pub(crate) fn create(mut self) -> Result<Committed> {
+    pub(crate) fn create(mut self) -> Result<ReplacedFile> {
         self.place()?;
         if let Err(error) = self.check_placed() {
             if self.remove_placed() {
@@ -51,7 +51,7 @@ impl<'t> Swap<'t> {
             return Err(Error::CreatedRemains { emptied });
         }
         let Self { temp, unverified, may_have_replaced, .. } = self;
-        Ok(Committed { meta: temp.meta_now(), old_version: None, unverified, may_have_replaced })
+        Ok(ReplacedFile { meta: temp.meta_now(), old_version: None, unverified, may_have_replaced })
     }
 
     /// Gives the temp file the target's name, unless the name is taken.
@@ -122,7 +122,7 @@ impl<'t> Swap<'t> {
     }
 
     /// Takes the place of the file that the call found, and of no other.
-    pub(crate) fn exchange(mut self, original: &Original) -> Result<Committed> {
+    pub(crate) fn exchange(mut self, original: &Original) -> Result<ReplacedFile> {
         let (dir, name) = (self.dir, &self.target.name);
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
@@ -157,7 +157,7 @@ impl<'t> Swap<'t> {
         let meta = self.temp.meta_now();
         let Self { temp, lock, unverified, .. } = self;
         let old_version = Some(OldVersion::new(temp.entry, lock, Vec::new()));
-        Ok(Committed { meta, old_version, unverified, may_have_replaced: false })
+        Ok(ReplacedFile { meta, old_version, unverified, may_have_replaced: false })
     }
 
     fn verify(&self, original: &Original, name: &Name) -> Result<()> {
@@ -220,7 +220,7 @@ impl<'t> Swap<'t> {
     ///
     /// The name is free for a moment. If the process is killed then, the next sweep of the directory
     /// moves the old file back.
-    fn move_aside(mut self, original: &Original) -> Result<Committed> {
+    fn move_aside(mut self, original: &Original) -> Result<ReplacedFile> {
         let (dir, name) = (self.dir, &self.target.name);
         let written = self.temp.meta.identity.inode();
         let mut aside = dir.set_aside(name, original.digest(), Some(written))?;
@@ -235,7 +235,7 @@ impl<'t> Swap<'t> {
         let meta = self.temp.meta_now();
         let Self { lock, unverified, may_have_replaced, .. } = self;
         let old_version = Some(OldVersion::new(aside, lock, Vec::new()));
-        Ok(Committed { meta, old_version, unverified, may_have_replaced })
+        Ok(ReplacedFile { meta, old_version, unverified, may_have_replaced })
     }
 
     /// Undoes [`Self::move_aside`] because of `error`. Returns the error that says what is left.

@@ -34,9 +34,9 @@ pub struct IgnoreFiles {
 
 impl IgnoreFiles {
     /// Those that ripgrep obeys.
-    pub const USUAL: Self = Self { gemini: false, general: true, git: true };
+    pub const STANDARD: Self = Self { gemini: false, general: true, git: true };
     /// Every kind.
-    pub const ALL: Self = Self { gemini: true, ..Self::USUAL };
+    pub const ALL: Self = Self { gemini: true, ..Self::STANDARD };
     /// None. Of the names that are always skipped, only `.git` is skipped.
     pub const NONE: Self = Self { gemini: false, general: false, git: false };
 
@@ -152,10 +152,10 @@ impl Rules {
         Self { above: Some(above.clone()), prefix, files, present }
     }
 
-    /// Whether a walk with these ignore files has the same results as one with the usual ones.
-    pub(crate) fn is_usual(&self, obeyed: IgnoreFiles) -> bool {
-        let kinds = obeyed.kinds().into_iter().zip(IgnoreFiles::USUAL.kinds()).zip(self.present);
-        kinds.into_iter().all(|((obeyed, usual), present)| obeyed == usual || !present)
+    /// Whether a walk with these ignore files has the same results as one with the standard ones.
+    pub(crate) fn is_standard(&self, obeyed: IgnoreFiles) -> bool {
+        let kinds = obeyed.kinds().into_iter().zip(IgnoreFiles::STANDARD.kinds()).zip(self.present);
+        kinds.into_iter().all(|((obeyed, standard), present)| obeyed == standard || !present)
     }
 
     /// Rules with the same key are equal, as long as the rules above them are kept.
@@ -331,7 +331,7 @@ mod tests {
             (&below, "sub/x/d.rs", false, IgnoreMatch::None),
         ] {
             assert_eq!(
-                rules.matched(path.as_bytes(), is_directory, IgnoreFiles::USUAL),
+                rules.matched(path.as_bytes(), is_directory, IgnoreFiles::STANDARD),
                 ruling,
                 "{path}"
             );
@@ -343,8 +343,8 @@ mod tests {
         let deep = format!("{}a{}\n", "{".repeat(5_000), "}".repeat(5_000));
         let content = format!("{deep}{}\n[\n\u{feff}\n*.log\n", "x".repeat(10_000));
         let rules = rules(&Arc::default(), "", &[(".gitignore", &content)]);
-        assert_eq!(rules.matched(b"a.log", false, IgnoreFiles::USUAL), IgnoreMatch::Ignored);
-        assert_eq!(rules.matched(b"a.txt", false, IgnoreFiles::USUAL), IgnoreMatch::None);
+        assert_eq!(rules.matched(b"a.log", false, IgnoreFiles::STANDARD), IgnoreMatch::Ignored);
+        assert_eq!(rules.matched(b"a.txt", false, IgnoreFiles::STANDARD), IgnoreMatch::None);
     }
 
     #[test]
@@ -352,8 +352,8 @@ mod tests {
         let content: String = (0..100_000).map(|n| format!("*a{n}*b*c\n")).collect();
         let above = Arc::default();
         let rules = rules(&above, "", &[(".gitignore", &(content + "last\n"))]);
-        assert_eq!(rules.matched(b"a1bc", false, IgnoreFiles::USUAL), IgnoreMatch::Ignored);
-        assert_eq!(rules.matched(b"last", false, IgnoreFiles::USUAL), IgnoreMatch::None);
+        assert_eq!(rules.matched(b"a1bc", false, IgnoreFiles::STANDARD), IgnoreMatch::Ignored);
+        assert_eq!(rules.matched(b"last", false, IgnoreFiles::STANDARD), IgnoreMatch::None);
         assert_eq!(rules.cut(&above), 1);
     }
 }

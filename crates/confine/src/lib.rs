@@ -43,11 +43,11 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, device_and_inode, file_system_type, lock_secret, lower_priority,
-    make_private_directory, mark_once, may_write, memory_bytes, owner, read_secret, read_user_file,
+    LogFile, create_marker_file, device_and_inode, file_system_type, lock_secret, lower_priority,
+    make_private_directory, may_write, memory_bytes, owner, read_secret, read_user_file,
     remove_secret, symlinks_and_target, terminal, write_secret,
 };
-pub use atomic::{Committed, Durability, OldVersion, WrittenAhead};
+pub use atomic::{Durability, OldVersion, ReplacedFile, WrittenAhead};
 pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};
 pub use blake3::{Hash, hash};
 pub use deadline::Deadline;
@@ -69,7 +69,7 @@ pub use temp_name::{random_number, random_secret};
 pub use tree::{IndexMode, TreeStamp, TreeSummary};
 pub use tree_removal::{RemovedTree, TreeEntry, TreeRemoval};
 pub use walk::{
-    Candidate, FileId, FileOpener, FilterDecision, LeftOut, Skipped, Visibility, Visitor, Walk,
+    Candidate, FileId, FileOpener, FilterDecision, SkipReason, Skipped, Visibility, Visitor, Walk,
     WalkEntry, WalkedFile,
 };
 pub use workspace::{Place, Stat, Workspace};

@@ -3,9 +3,9 @@
 //! A writer locks its temp file, and a displaced file exists only while the directory is locked. So if the holder of
 //! the directory's lock can lock a temp file, it was left behind. It is deleted only if nobody needs its content: new
 //! content that Pinfold wrote, or a displaced file that is as the call found it and whose place the new file has
-//! taken. Of a directory that a killed process was deleting, what has another hard link is deleted. A file that was
-//! set aside gets its name back if the name is free, and if the file itself or the directory proves that the temp name
-//! is Pinfold's, because anybody can give a file such a name. Any other file stays, and is reported.
+//! taken. In a directory that a killed process was deleting, files with another hard link are deleted. A file that
+//! was set aside gets its name back if the name is free, and if the file itself or the directory proves that the temp
+//! name is Pinfold's, because anybody can give a file such a name. Any other file stays, and is reported.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

@@ -126,18 +126,18 @@ pub trait Visitor: Send {
 
     /// Receives an entry that is not shown because of its name, the ignore files, or [`Walk::visibility`]. Entries
     /// below it are not received.
-    fn leave_out(&mut self, _: &Candidate<'_>, _: LeftOut) {}
+    fn skip(&mut self, _: &Candidate<'_>, _: SkipReason) {}
 }
 
 /// The reason why a walk leaves out an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LeftOut {
+pub enum SkipReason {
     /// Its name is hidden. [`Walk::filter_decision`] can include it.
     Hidden,
     /// Its name is always skipped, or an ignore file matches it. [`Walk::filter_decision`] can include it.
     Ignored,
     /// The caller may not see it.
-    NotVisible,
+    Withheld,
 }
 
 impl Workspace {

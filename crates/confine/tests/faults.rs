@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinfold_confine::fault::{Fault, When, each_call, inject, inject_while};
-use pinfold_confine::{Committed, Deadline, Durability, Error, OpenMethod, Workspace};
+use pinfold_confine::{Deadline, Durability, Error, OpenMethod, ReplacedFile, Workspace};
 use pinfold_testkit::names_in;
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ fn faults() -> Vec<Fault> {
     errnos.chain([Fault::ShortWrite]).collect()
 }
 
-fn write(workspace: &Workspace, path: &str, how: Durability) -> Result<Committed, Error> {
+fn write(workspace: &Workspace, path: &str, how: Durability) -> Result<ReplacedFile, Error> {
     workspace.target(&path.into(), &Default::default())?.replace(NEW, how)
 }
 

@@ -59,7 +59,7 @@ fn walk_without(
         deadline: &deadline,
         index,
         watch: true,
-        ignore_files: IgnoreFiles::USUAL,
+        ignore_files: IgnoreFiles::STANDARD,
     };
     let shown = Mutex::default();
     let start = Place { root: 0, path: start.clone() };

@@ -71,7 +71,7 @@ pub(crate) trait TextReply: Serialize {
 pub(crate) fn text_reply(mut reply: impl TextReply) -> String {
     let text = std::mem::take(reply.text());
     let rest = as_text(&reply);
-    // The first string without a character is the text's place.
+    // The text was taken out, so the first empty string is its position.
     let place = rest.find("\"\"").expect("the text is in it") + 1;
     let mut json = String::with_capacity(rest.len() + text.len() + text.len() / 8);
     json.push_str(&rest[..place]);

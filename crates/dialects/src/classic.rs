@@ -169,7 +169,7 @@ fn classic_message(error: &Error, read_only: bool, names: &AnswerNames) -> Optio
         Error::Outside { path, roots } => {
             format!("`{path}` is outside the workspace, which is {}", roots.join(" and "))
         }
-        Error::NothingLeft { .. }
+        Error::NoCommonRoot { .. }
         | Error::RootGone { .. }
         | Error::RootReplaced { .. }
         | Error::DirectoryMoved { .. }

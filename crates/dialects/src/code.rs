@@ -12,7 +12,7 @@ pub fn code(error: &Error) -> &'static str {
         | Error::RootGone { .. }
         | Error::RootReplaced { .. }
         | Error::ParentMissing { .. } => "file_not_found",
-        Error::Outside { .. } | Error::NothingLeft { .. } => "path_outside_workspace",
+        Error::Outside { .. } | Error::NoCommonRoot { .. } => "path_outside_workspace",
         Error::Exists { .. } => "file_exists",
         Error::IsDirectory { .. } => "is_directory",
         Error::NotADirectory { .. } => "not_a_directory",

@@ -63,11 +63,11 @@ pub(crate) fn without_dots(name: &str) -> String {
 }
 
 fn mcp(tool: &ToolInfo) -> Value {
-    let hints = tool.entry.hints;
+    let annotations = tool.entry.annotations;
     let annotations = json!({
-        "readOnlyHint": hints.read_only,
-        "destructiveHint": hints.destructive,
-        "idempotentHint": hints.idempotent,
+        "readOnlyHint": annotations.read_only,
+        "destructiveHint": annotations.destructive,
+        "idempotentHint": annotations.idempotent,
         "openWorldHint": false,
     });
     let mut listed = json!({

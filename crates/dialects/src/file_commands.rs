@@ -4,7 +4,7 @@
 //! The first words of the answers come from the dialect. The rest, and most errors, are the same.
 
 use pinfold::operations::{Edit, Existing, Insert, Parents, PastEnd, Read, Write};
-use pinfold::{Error, MatchMode, PageEnd, RawPath, ReadRule, Replacement, Style};
+use pinfold::{Error, MatchMode, PageEnd, RawPath, ReadBeforeWrite, Replacement, Style};
 
 use crate::answer::Blocks;
 use crate::change_summary::ChangeSummary;
@@ -197,7 +197,7 @@ impl CommandFile {
         let replacement = Replacement { old: old.into(), new: new.into(), all: false };
         let edit = Edit::all(self.path.clone(), vec![replacement])
             .with_matching(MatchMode::Lenient)
-            .with_read_rule(ctx.read_rule(ReadRule::Off))
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Off))
             .with_may_create(false)
             .with_snippet(Some(context));
         let done = ctx.session.perform_with(&edit, ctx.call)?;

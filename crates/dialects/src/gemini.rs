@@ -122,7 +122,7 @@ fn error_type(error: &Error) -> &'static str {
         | Error::ParentMissing { .. }
         | Error::NothingToUndo { .. } => "file_not_found",
         Error::DirectoryNotFound { .. } => "search_path_not_found",
-        Error::Outside { .. } | Error::NothingLeft { .. } => "path_not_in_workspace",
+        Error::Outside { .. } | Error::NoCommonRoot { .. } => "path_not_in_workspace",
         Error::Exists { .. } | Error::EmptyOld { .. } => "attempt_to_create_existing_file",
         Error::IsDirectory { .. } => "target_is_directory",
         Error::NotADirectory { .. } => "path_is_not_a_directory",

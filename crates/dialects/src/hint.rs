@@ -171,7 +171,7 @@ impl HintNames {
             | Error::RootGone { .. }
             | Error::RootReplaced { .. }
             | Error::DirectoryUnreadable { .. }
-            | Error::NothingLeft { .. }
+            | Error::NoCommonRoot { .. }
             | Error::Denied { .. }
             | Error::AuditFailed
             | Error::Exists { .. }

@@ -63,7 +63,7 @@ pub use opencode::OPENCODE;
 pub use patch::{APPLY, PATCH, hosted_patch};
 pub use reference::REFERENCE;
 pub use scoped::SCOPED;
-pub use tool::{Hints, ToolEntry};
+pub use tool::{Annotations, ToolEntry};
 pub use toolbox::{
     FrontEndHint, Performed, PreparedCall, ToolInfo, Toolbox, portable_tools_of, tools_of,
 };

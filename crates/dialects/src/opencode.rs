@@ -1,7 +1,7 @@
 //! The `opencode` dialect: the file tools of opencode. They are the tools of `classic`, and `apply_patch`, under
 //! other names.
 
-use pinfold::{Error, ReadRule};
+use pinfold::{Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -113,7 +113,7 @@ impl Alias for EditArgs {
 
     fn into_tool(self) -> Result<Edit, Error> {
         let Self { file_path, old_string, new_string, replace_all } = self;
-        let read_rule = Some(ReadRule::Off);
+        let read_rule = Some(ReadBeforeWrite::Off);
         Ok(Edit { file_path: file_path.into(), old_string, new_string, replace_all, read_rule })
     }
 }

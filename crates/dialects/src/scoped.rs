@@ -49,7 +49,7 @@ fn error_answer(error: &Error, call: &FailedCall) -> Answer {
 
 fn code(error: &Error) -> &'static str {
     match error {
-        Error::Outside { .. } | Error::NothingLeft { .. } => "SCOPE_VIOLATION",
+        Error::Outside { .. } | Error::NoCommonRoot { .. } => "SCOPE_VIOLATION",
         Error::Denied { .. } => "PERMISSION_DENIED",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)

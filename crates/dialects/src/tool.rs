@@ -43,8 +43,8 @@ pub(crate) trait DispatchTool: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
     /// The name that people see.
     const TITLE: &'static str;
-    /// The hints for clients.
-    const HINTS: Hints;
+    /// The annotations for clients.
+    const ANNOTATIONS: Annotations;
     /// The type of its reply.
     type Reply;
 
@@ -67,9 +67,9 @@ pub(crate) trait Alias: DeserializeOwned + JsonSchema + Send + 'static {
     fn into_tool(self) -> Result<Self::Of, Error>;
 }
 
-/// Hints for clients about a tool, besides its schema.
+/// Annotations for clients about a tool, besides its schema.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Hints {
+pub struct Annotations {
     /// It changes nothing.
     pub read_only: bool,
     /// It may replace or remove existing files.
@@ -85,8 +85,8 @@ pub struct ToolEntry {
     pub name: &'static str,
     /// The name that people see.
     pub title: &'static str,
-    /// The hints for clients.
-    pub hints: Hints,
+    /// The annotations for clients.
+    pub annotations: Annotations,
     /// Whether it only reads one file.
     pub reads_one_file: bool,
     pub(crate) input: fn() -> Value,
@@ -201,7 +201,11 @@ impl ToolEntry {
         Self {
             name: T::NAME,
             title: T::TITLE,
-            hints: Hints { read_only, destructive: T::DESTRUCTIVE, idempotent: T::IDEMPOTENT },
+            annotations: Annotations {
+                read_only,
+                destructive: T::DESTRUCTIVE,
+                idempotent: T::IDEMPOTENT,
+            },
             reads_one_file: <T::Op as Operation>::READS_ONE_FILE,
             input: crate::schema::input::<T>,
             output,
@@ -220,7 +224,7 @@ impl ToolEntry {
         Self {
             name: T::NAME,
             title: T::TITLE,
-            hints: T::HINTS,
+            annotations: T::ANNOTATIONS,
             reads_one_file: false,
             input: crate::schema::input::<T>,
             output,

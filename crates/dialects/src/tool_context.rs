@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pinfold::{CallOptions, Encoding, Error, Place, RawPath, ReadRule, Session};
+use pinfold::{CallOptions, Encoding, Error, Place, RawPath, ReadBeforeWrite, Session};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub(crate) struct ToolContext<'s> {
 
 impl ToolContext<'_> {
     /// Whether a file must have been read before it is changed: the setting, or `default`.
-    pub(crate) fn read_rule(&self, default: ReadRule) -> ReadRule {
+    pub(crate) fn read_rule(&self, default: ReadBeforeWrite) -> ReadBeforeWrite {
         self.session.settings().read_before_write.unwrap_or(default)
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
-use pinfold::{CachedFile, CallOptions, Error, ReadRule, Session};
+use pinfold::{CachedFile, CallOptions, Error, ReadBeforeWrite, Session};
 use serde_json::Value;
 
 use crate::hint::FailedCall;
@@ -126,7 +126,7 @@ impl Toolbox {
     fn context<'s>(&'s self, prepared: &PreparedCall, call: &'s CallOptions) -> ToolContext<'s> {
         let names = prepared.tool.map_or(&crate::names::CLASSIC_NAMES, |(_, entry)| entry.names);
         let requires_reads = match self.session.settings().read_before_write {
-            Some(rule) => rule == ReadRule::Require,
+            Some(rule) => rule == ReadBeforeWrite::Require,
             None => self.tools.iter().any(|tool| tool.dialect.requires_reads),
         };
         ToolContext { session: &self.session, call, names, requires_reads }
@@ -149,7 +149,7 @@ impl Toolbox {
             let (dialect, entry) = tool.map_or((self.first, None), |(d, entry)| (d, Some(entry)));
             let hint = (self.front_end_hint)(error);
             let answer = error_answer(dialect, entry, error, self.portable(), (error_text, hint));
-            Performed { answer, outcome: crate::code(error) }
+            Performed { answer, result_code: crate::code(error) }
         };
         let work = |call: &CallOptions| {
             let ctx = self.context(prepared, call);
@@ -157,11 +157,11 @@ impl Toolbox {
                 Err(error) => refuse(error, None),
                 Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
                     Err(error) => refuse(&error, parsed.error_text(&error, &ctx)),
-                    Ok(answer) => Performed { answer, outcome: "ok" },
+                    Ok(answer) => Performed { answer, result_code: "ok" },
                 },
             }
         };
-        let outcome = |done: &Performed| (done.outcome, done.answer.to_json_text().len());
+        let outcome = |done: &Performed| (done.result_code, done.answer.to_json_text().len());
         let mut call = call.clone().with_tool(name);
         if self.session.watching_observer().is_some() {
             call = call.with_compact_params(self.compact_params_of(prepared));
@@ -222,7 +222,7 @@ fn error_answer(
     (error_text, front_end_hint): (Option<String>, Option<String>),
 ) -> Answer {
     let tool = entry.map(|entry| entry.name);
-    let read_only = entry.is_none_or(|entry| entry.hints.read_only);
+    let read_only = entry.is_none_or(|entry| entry.annotations.read_only);
     let call = FailedCall { tool, read_only, portable, error_text, front_end_hint };
     (dialect.error_answer)(error, &call)
 }
@@ -233,7 +233,7 @@ pub struct Performed {
     /// The answer, in the form of the tool's dialect.
     pub answer: Answer,
     /// `ok`, or the error's code. The codes are the same for all dialects.
-    pub outcome: &'static str,
+    pub result_code: &'static str,
 }
 
 /// A call with parsed arguments: see [`Toolbox::prepare`].

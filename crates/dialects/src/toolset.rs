@@ -1,7 +1,7 @@
 //! The `toolset` dialect: the file tools of Anthropic's agent toolset, 20260401. They are the tools of `classic`
 //! under other names.
 
-use pinfold::{Error, ReadRule};
+use pinfold::{Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -124,7 +124,7 @@ impl Alias for EditArgs {
 
     fn into_tool(self) -> Result<Edit, Error> {
         let Self { file_path, old_string, new_string, replace_all } = self;
-        let read_rule = Some(ReadRule::Off);
+        let read_rule = Some(ReadBeforeWrite::Off);
         Ok(Edit { file_path: file_path.into(), old_string, new_string, replace_all, read_rule })
     }
 }

@@ -136,7 +136,7 @@ fn classic_answers_are_text_and_the_others_are_objects() {
 fn portable_names_are_listed_and_every_name_is_accepted() {
     let settings = Settings::default()
         .with_portable_names(true)
-        .with_read_before_write(Some(pinfold::ReadRule::Require));
+        .with_read_before_write(Some(pinfold::ReadBeforeWrite::Require));
     let (dir, toolbox) = toolbox(settings);
     std::fs::write(dir.path().join("a.txt"), "one\nTWO\n").unwrap();
     let portable = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -32,7 +32,7 @@ fn tables() -> String {
         )
         .unwrap();
         for tool in tools_of(&[dialect]) {
-            let changes = if tool.entry.hints.read_only { "no" } else { "yes" };
+            let changes = if tool.entry.annotations.read_only { "no" } else { "yes" };
             writeln!(text, "| `{}` | {} | {changes} |", tool.entry.name, arguments(&tool)).unwrap();
         }
     }

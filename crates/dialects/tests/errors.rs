@@ -34,7 +34,7 @@ fn errors() -> Vec<Error> {
         Error::Dangling { path: path() },
         Error::ParentMissing { path: path(), parent: "src".into() },
         Error::Outside { path: path(), roots: vec!["/ws".into()] },
-        Error::NothingLeft { workspace: vec!["/ws".into()], client: vec!["/other".into()] },
+        Error::NoCommonRoot { workspace: vec!["/ws".into()], client: vec!["/other".into()] },
         Error::Denied { path: path(), access: Access::Write, denial: Denial::User(None) },
         Error::Denied {
             path: path(),

@@ -71,8 +71,8 @@ fn only_tools_that_change_nothing_say_so() {
             "NotebookEdit",
         ]);
         let reads = !changes.copied().any(|name| name == tool.entry.name);
-        assert_eq!(tool.entry.hints.read_only, reads, "{}", tool.entry.name);
-        assert_eq!(tool.entry.hints.destructive, !reads, "{}", tool.entry.name);
+        assert_eq!(tool.entry.annotations.read_only, reads, "{}", tool.entry.name);
+        assert_eq!(tool.entry.annotations.destructive, !reads, "{}", tool.entry.name);
     }
 }
 

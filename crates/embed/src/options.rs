@@ -183,7 +183,7 @@ mod tests {
             r#"{"root": "/a", "dryRun": true, "readBeforeWrite": "off", "maxGlobFiles": 7}"#;
         let Options { settings, .. } = Options::parse(options, NameStyle::Camel).unwrap();
         assert!(settings.dry_run);
-        assert_eq!(settings.read_before_write, Some(pinfold::ReadRule::Off));
+        assert_eq!(settings.read_before_write, Some(pinfold::ReadBeforeWrite::Off));
         assert_eq!(settings.max_glob_files, 7);
         for (options, named) in [
             (r#"{"dry_run": true}"#, "there is no setting `dry_run`; did you mean `dryRun`?"),

@@ -260,7 +260,7 @@ fn descriptions(tools: &[ToolInfo]) -> String {
             "dialect": tool.dialect.name,
             "description": tool.description(),
             "parameters": tool.input(),
-            "read_only": tool.entry.hints.read_only,
+            "read_only": tool.entry.annotations.read_only,
         })
     });
     Value::from_iter(described).to_string()

@@ -13,14 +13,14 @@ use serde::Deserialize;
 #[serde(untagged, expecting = "expected true, false or a directory")]
 pub enum FeedSetting {
     /// In the default directory, or not at all.
-    Usual(bool),
+    Enabled(bool),
     /// In this directory.
     Directory(PathBuf),
 }
 
 impl Default for FeedSetting {
     fn default() -> Self {
-        Self::Usual(true)
+        Self::Enabled(true)
     }
 }
 
@@ -28,8 +28,8 @@ impl FeedSetting {
     /// The directory for a server's socket. Returns `None` if it has none.
     pub fn directory(&self) -> Option<PathBuf> {
         match self {
-            Self::Usual(true) => directories().into_iter().next(),
-            Self::Usual(false) => None,
+            Self::Enabled(true) => directories().into_iter().next(),
+            Self::Enabled(false) => None,
             Self::Directory(directory) => Some(directory.clone()),
         }
     }
@@ -38,7 +38,7 @@ impl FeedSetting {
     /// with other settings.
     pub fn directories(&self) -> Vec<PathBuf> {
         let own = match self {
-            Self::Usual(_) => None,
+            Self::Enabled(_) => None,
             Self::Directory(directory) => Some(directory.clone()),
         };
         own.into_iter().chain(directories()).collect()

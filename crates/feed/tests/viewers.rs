@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use pinfold::operations::Write;
 use pinfold::{
-    ApprovalAnswer, ApprovalRequest, Approver, AuditLine, CallOptions, CallStart, Denial, Error,
-    MadeChange, Mode, Observer, Permissions, Session, Settings,
+    ApprovalAnswer, ApprovalRequest, Approver, AuditLine, CallOptions, CallStart, ChangeEvent,
+    Denial, Error, Mode, Observer, Permissions, Session, Settings,
 };
 use pinfold_feed::{
     Answer, AnswerKind, Command, Connection, Event, Feed, RequestEnd, Server, ViewerRequest,
@@ -141,7 +141,7 @@ impl Observer for Counted {
         self.feed.call_ended(number, line);
     }
 
-    fn changed(&self, change: &MadeChange<'_>) {
+    fn changed(&self, change: &ChangeEvent<'_>) {
         self.received.fetch_add(1, Ordering::Relaxed);
         self.feed.changed(change);
     }

@@ -291,8 +291,8 @@ mod tests {
                 builder.add(text.as_bytes());
             }
             let segment = builder.build();
-            for spans_lines in [false, true] {
-                let candidates: Vec<_> = segment.candidates(&query, spans_lines).collect();
+            for multiline in [false, true] {
+                let candidates: Vec<_> = segment.candidates(&query, multiline).collect();
                 prop_assert!(candidates.is_sorted_by(|one, other| one < other));
                 for (id, text) in texts.iter().enumerate() {
                     if regex.is_match(text.as_bytes()) {
@@ -318,7 +318,7 @@ mod tests {
         let id = builder.add(text.as_bytes());
         let other = builder.add(line.repeat(5_000).as_bytes());
         let segment = builder.build();
-        for (pattern, spans_lines) in [
+        for (pattern, multiline) in [
             ("needle", false),
             ("needle\\nacross", true),
             ("e\\na", true),
@@ -326,7 +326,7 @@ mod tests {
             ("needle(?s:.)*block", true),
         ] {
             let query = Query::new(pattern, false, false);
-            let candidates: Vec<_> = segment.candidates(&query, spans_lines).collect();
+            let candidates: Vec<_> = segment.candidates(&query, multiline).collect();
             assert!(candidates.contains(&id) && !candidates.contains(&other), "{pattern}");
         }
         let nowhere = Query::new("nowhere_at_all", false, false);

@@ -25,7 +25,7 @@ pub struct SegmentBuilder {
     block_ends: Vec<usize>,
     /// The end of each text's blocks.
     text_ends: Vec<u32>,
-    /// The trigrams of one block, and after them what is left of another one.
+    /// Scratch space: the trigrams of the current block. What follows them is stale.
     scratch: Vec<u32>,
     /// For each trigram, the mark of the last block in which it occurred. One byte each, so that they fit into the
     /// CPU cache.
@@ -254,9 +254,9 @@ impl Segment {
         self.text_ends.is_empty()
     }
 
-    /// The texts that a query does not exclude, in order. `spans_lines` says whether matches may span lines.
-    pub fn candidates(&self, query: &Query, spans_lines: bool) -> impl Iterator<Item = TextId> {
-        let (all, blocks) = match self.eval(query, spans_lines) {
+    /// The texts that a query does not exclude, in order. `multiline` says whether matches may span lines.
+    pub fn candidates(&self, query: &Query, multiline: bool) -> impl Iterator<Item = TextId> {
+        let (all, blocks) = match self.eval(query, multiline) {
             None => (0..self.len() as TextId, Blocks(Vec::new())),
             Some(blocks) => (0..0, blocks),
         };
@@ -274,13 +274,13 @@ impl Segment {
     }
 
     /// `None` stands for all blocks.
-    fn eval(&self, query: &Query, spans_lines: bool) -> Option<Blocks> {
+    fn eval(&self, query: &Query, multiline: bool) -> Option<Blocks> {
         match query {
             Query::All => None,
             Query::Grams(slots) => {
                 let mut blocks = Blocks::none(self.blocks);
                 slots.iter().for_each(|slot| self.add_list(*slot, &mut blocks));
-                if spans_lines {
+                if multiline {
                     self.widen(&mut blocks);
                 }
                 Some(blocks)
@@ -291,7 +291,7 @@ impl Segment {
                 let mut parts: Vec<_> = parts.iter().map(|part| (self.size(part), part)).collect();
                 parts.sort_by_key(|(size, _)| *size);
                 for (_, part) in parts {
-                    let Some(more) = self.eval(part, spans_lines) else { continue };
+                    let Some(more) = self.eval(part, multiline) else { continue };
                     match &mut blocks {
                         Some(blocks) => blocks.and(&more),
                         None => blocks = Some(more),
@@ -305,7 +305,7 @@ impl Segment {
             Query::Or(parts) => {
                 let mut blocks = Blocks::none(self.blocks);
                 for part in parts {
-                    blocks.or(&self.eval(part, spans_lines)?);
+                    blocks.or(&self.eval(part, multiline)?);
                 }
                 Some(blocks)
             }

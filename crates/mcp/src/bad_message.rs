@@ -62,7 +62,7 @@ fn readable(text: &[u8]) -> Option<Cow<'_, str>> {
     if is_json(&text) {
         return Some(text);
     }
-    // Encoders that were written by hand leave them in strings as they are.
+    // Some hand-written encoders do not escape control characters in strings.
     let text: Cow<'_, str> = text.replace(|letter: char| letter < ' ', " ").into();
     if is_json(&text) {
         return Some(text);

@@ -32,7 +32,7 @@ use crate::roots::{RootsState, resolve_roots};
 use crate::service::ServiceState;
 use crate::threads::{Priority, run, spin_until_done};
 use crate::viewers::ViewersFirst;
-use crate::{reply, server};
+use crate::{server, tool_result};
 
 /// Makes a call in a conversation. `identified_by` says how the request has named the conversation.
 pub(crate) async fn call(
@@ -45,7 +45,7 @@ pub(crate) async fn call(
     let base_options = Caller::call_options(&context);
     let Some(tool) = shared.toolbox.find(&request.name) else {
         let ended = refuse_unknown(shared, conversation, &base_options, &request.name);
-        shared.count("unknown", ended.outcome, begin.elapsed());
+        shared.count("unknown", ended.result_code, begin.elapsed());
         return ended.response;
     };
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
@@ -87,25 +87,28 @@ struct Call<'c> {
 struct Ended {
     response: Result<CallToolResponse, ErrorData>,
     /// For the log and the metrics: `ok`, the error's code, `input_required` or `protocol_error`.
-    outcome: &'static str,
+    result_code: &'static str,
     /// The arguments on one line, if the tool was called.
     compact_params: Option<String>,
 }
 
 impl Ended {
     /// The tool has answered.
-    fn performed(Performed { answer, outcome }: Performed, compact_params: Option<String>) -> Self {
-        let response = Ok(reply::result(answer, compact_params.clone()).into());
-        Self { response, outcome, compact_params }
+    fn performed(
+        Performed { answer, result_code }: Performed,
+        compact_params: Option<String>,
+    ) -> Self {
+        let response = Ok(tool_result::of_answer(answer, compact_params.clone()).into());
+        Self { response, result_code, compact_params }
     }
 
     /// The client has to send an input, and to repeat the call with it.
     fn input_required(input: InputRequiredResult) -> Self {
-        Self { response: Ok(input.into()), outcome: "input_required", compact_params: None }
+        Self { response: Ok(input.into()), result_code: "input_required", compact_params: None }
     }
 
     fn protocol_error(error: ErrorData) -> Self {
-        Self { response: Err(error), outcome: "protocol_error", compact_params: None }
+        Self { response: Err(error), result_code: "protocol_error", compact_params: None }
     }
 }
 
@@ -116,7 +119,7 @@ impl Call<'_> {
         // A call waits for this lock before anything else, so changes are made in the order in which their requests
         // came.
         let mut change_guard = None;
-        if !self.tool.hints.read_only {
+        if !self.tool.annotations.read_only {
             change_guard = Some(self.unless_stopped(self.conversation.change_lock.lock()).await?);
         }
         let (mut state, binding) = self.open_state(&request)?;
@@ -180,7 +183,7 @@ impl Call<'_> {
     /// A search of one client must not delay short calls of others. On standard input and output there are no others,
     /// and a search of low priority would wait for the client's own programs.
     fn priority(&self) -> Priority {
-        let searches = self.tool.hints.read_only && !self.tool.reads_one_file;
+        let searches = self.tool.annotations.read_only && !self.tool.reads_one_file;
         let delays_others = searches && Caller::is_over_http(&self.context);
         if delays_others { Priority::Low } else { Priority::Normal }
     }
@@ -281,7 +284,7 @@ impl Call<'_> {
     /// Counts and logs the call. Also sends the log message to the client, if it has set the level.
     async fn log(&self, ended: &Ended) {
         let Self { shared, conversation, context, tool, base_options, begin, .. } = self;
-        let Ended { outcome, compact_params, .. } = ended;
+        let Ended { result_code: outcome, compact_params, .. } = ended;
         let taken = begin.elapsed();
         shared.count(tool.name, outcome, taken);
         let (workspace, token) = (&shared.options.workspace, base_options.token.as_deref());

@@ -59,7 +59,7 @@ impl Caller {
         options.with_answer_memory(Self::answer_memory(context))
     }
 
-    /// Whether what belongs to one of them is the other's, too.
+    /// Whether two callers share sessions and conversations: they have the same token and mode.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.token == other.token && self.mode == other.mode
     }

@@ -33,7 +33,6 @@ pub mod limits;
 mod line;
 mod metrics;
 mod options;
-mod reply;
 mod roots;
 mod run;
 mod server;
@@ -41,10 +40,11 @@ mod service;
 pub mod stdio;
 mod stop;
 mod threads;
+mod tool_result;
 mod viewers;
 
 pub use metrics::Metrics;
-pub use options::{ClientRoots, Options, StateKey, StateMarks};
+pub use options::{ClientRoots, Options, RequestStateKey, UsedStateStore};
 #[cfg(feature = "http")]
 pub use run::serve_http;
 pub use run::serve_stdio;

@@ -18,7 +18,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, to_writer};
 
-use crate::reply::SAME_AS_TEXT;
+use crate::tool_result::SAME_AS_TEXT;
 pub(crate) use parse::parse;
 
 /// How much of a line is made at once. It fits into the CPU's cache, and into the pipe. In tests, most lines have

@@ -23,9 +23,9 @@ pub enum ClientRoots {
 ///
 /// Servers with the same key accept each other's states.
 #[derive(Clone)]
-pub struct StateKey(pub(crate) Vec<u8>);
+pub struct RequestStateKey(pub(crate) Vec<u8>);
 
-impl StateKey {
+impl RequestStateKey {
     /// The minimum length of a key in bytes.
     pub const MIN_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
 
@@ -49,14 +49,14 @@ impl StateKey {
     }
 }
 
-impl std::fmt::Debug for StateKey {
+impl std::fmt::Debug for RequestStateKey {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("StateKey")
+        out.write_str("RequestStateKey")
     }
 }
 
 /// Remembers which states were answered, for all servers with the same key. Each state is good for one answer.
-pub trait StateMarks: std::fmt::Debug + Send + Sync {
+pub trait UsedStateStore: std::fmt::Debug + Send + Sync {
     /// Marks a state, by a name of 64 letters and digits, for as long as states are valid. Returns whether it was not
     /// marked yet.
     fn is_first_use(&self, name: &str) -> std::io::Result<bool>;
@@ -68,9 +68,9 @@ pub struct Options {
     /// The name of the workspace if a server has several, or an empty string.
     pub workspace: String,
     /// The key that replicas share. Without one, states are valid in this process only.
-    pub state_key: Option<StateKey>,
+    pub state_key: Option<RequestStateKey>,
     /// Remembers which states were answered, for all servers with the same key.
-    pub state_marks: Option<Arc<dyn StateMarks>>,
+    pub state_marks: Option<Arc<dyn UsedStateStore>>,
     /// Counts calls.
     pub metrics: Option<Arc<Metrics>>,
     /// Whether the client's roots narrow the workspace.

@@ -149,7 +149,7 @@ fn narrowed(whole: &Arc<Toolbox>, roots: &[Root]) -> ToolsOrRefusal {
     let paths = roots.iter().filter_map(|root| path(&root.uri)).take(limits::MAX_CLIENT_ROOTS);
     match whole.session().narrowed(paths) {
         Some(session) => Ok(Arc::new(whole.on(session))),
-        None => Err(Arc::new(Error::NothingLeft {
+        None => Err(Arc::new(Error::NoCommonRoot {
             workspace: whole.session().roots().map(|root| root.display().to_string()).collect(),
             client: roots.iter().take(MAX_NAMED_ROOTS).map(|root| root.uri.clone()).collect(),
         })),

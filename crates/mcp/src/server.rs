@@ -21,7 +21,7 @@ use crate::bad_message::UNREADABLE;
 use crate::caller::Caller;
 use crate::conversation::{Conversation, ConversationName, IdentifiedBy};
 use crate::service::ServiceState;
-use crate::{call, limits, reply};
+use crate::{call, limits, tool_result};
 
 /// Answers a client's requests.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Server {
 
     fn own(&self) -> &Arc<Conversation> {
         self.own.get_or_init(|| {
-            let session = self.shared.toolbox.session().another();
+            let session = self.shared.toolbox.session().for_another_agent();
             let session = match self.caller.get() {
                 Some(caller) => caller.restrict_mode(session),
                 None => session,
@@ -166,7 +166,7 @@ impl ServerHandler for Server {
         let call = call::call(&self.shared, (&conversation, identified_by), request, context);
         let mut response = Box::pin(call).await?;
         if !self.on_stdio {
-            reply::fill_in(&mut response);
+            tool_result::fill_in(&mut response);
         }
         Ok(response)
     }

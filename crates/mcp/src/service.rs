@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::approve::UsedStates;
 use crate::caller::Caller;
 use crate::conversation::{Conversation, ConversationKey, ConversationName};
-use crate::options::{Options, StateKey};
+use crate::options::{Options, RequestStateKey};
 use crate::threads::StuckThreads;
 use crate::{Server, limits};
 
@@ -48,7 +48,7 @@ impl Service {
     /// workspace.
     pub fn new(toolbox: Toolbox, options: Options) -> Self {
         let info = info(&toolbox);
-        let key = options.state_key.clone().or_else(StateKey::random);
+        let key = options.state_key.clone().or_else(RequestStateKey::random);
         let codec = key.and_then(|key| RequestStateCodec::try_new(key.0).ok());
         let used_states = UsedStates::new(options.state_marks.clone());
         Self(Arc::new(ServiceState {
@@ -170,7 +170,7 @@ impl ServiceState {
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             named.remove(&oldest);
         }
-        let session = caller.restrict_mode(self.toolbox.session().another());
+        let session = caller.restrict_mode(self.toolbox.session().for_another_agent());
         let session = match key.name {
             ConversationName::Session(_) => session,
             ConversationName::Client(_) => session.forgetting_writes(),
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_state_key_is_of_one_workspace() {
-        let key = |bytes: &[u8], workspace| StateKey::new(bytes, workspace).map(|key| key.0);
+        let key = |bytes: &[u8], workspace| RequestStateKey::new(bytes, workspace).map(|key| key.0);
         assert_eq!(key(&[7; 31], ""), None);
         assert_eq!(key(&[7; 32], "a"), key(&[7; 32], "a"));
         assert_ne!(key(&[7; 32], "a"), key(&[7; 32], "b"));

@@ -38,7 +38,7 @@ impl Session {
         outcome: impl FnOnce(&T) -> (&'static str, usize),
     ) -> T {
         let (audit, observer) = (self.audit(), self.watching_observer());
-        if call.audit_trace().is_open() || audit.is_none() && observer.is_none() {
+        if call.audit_trace().is_recording() || audit.is_none() && observer.is_none() {
             return work(call);
         }
         let begin = Instant::now();
@@ -178,12 +178,12 @@ impl AuditTrace {
     }
 
     /// Whether the call will have a line.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn is_recording(&self) -> bool {
         self.0.is_some()
     }
 
     /// Records a decision. If the call is refused, the last decision is the reason.
-    pub(crate) fn decided(
+    pub(crate) fn record_decision(
         &self,
         access: Access,
         given: Option<&str>,
@@ -191,7 +191,7 @@ impl AuditTrace {
         decision: &'static str,
         why: String,
     ) {
-        self.tried(access, given);
+        self.record_attempt(access, given);
         let Some(mut fields) = self.lock() else { return };
         fields.decision = AuditedDecision(decision);
         fields.why = Some(why);
@@ -205,7 +205,7 @@ impl AuditTrace {
 
     /// Records an access and a path before the path is resolved. A change includes a read, so a read does not replace
     /// a recorded change.
-    pub(crate) fn tried(&self, access: Access, given: Option<&str>) {
+    pub(crate) fn record_attempt(&self, access: Access, given: Option<&str>) {
         let Some(mut fields) = self.lock() else { return };
         if access != Access::Read || fields.operation.is_none() {
             fields.operation = Some(access.name());
@@ -217,7 +217,7 @@ impl AuditTrace {
     }
 
     /// Records the hashes of a file before and after a change.
-    pub(crate) fn changed(&self, before: &State, after: &State) {
+    pub(crate) fn record_hashes(&self, before: &State, after: &State) {
         let Some(mut fields) = self.lock() else { return };
         let hash = |state: &State| match state {
             State::File { hash, .. } => Some(hash.clone()),

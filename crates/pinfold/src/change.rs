@@ -112,7 +112,7 @@ fn file_request<'c>(change: &'c dyn Change, access: Access) -> Vec<AccessRequest
     vec![AccessRequest { access, path: change.path(), place: change.place(), directory: false }]
 }
 
-/// A change that was made.
+/// A change that was applied to the disk, and can still be rolled back.
 pub(crate) struct Applied {
     /// The file after the change, for the ledger; `None` if there is none.
     pub(crate) fingerprint: Option<Fingerprint>,

@@ -21,7 +21,7 @@ use crate::change::{Applied, Change, ChangeSet};
 use crate::journal::{PendingEntries, State};
 use crate::permit::{ApprovalPart, NeededApproval};
 use crate::preview::Proposal;
-use crate::{Durability, Error, MadeChange, View};
+use crate::{ChangeEvent, Durability, Error, View};
 
 /// The result of a commit.
 #[derive(Clone, Debug, Default)]
@@ -213,7 +213,7 @@ fn make(
         .for_each(|discard| discard());
     (receipt.id, receipt.warning) = entries.confirm();
     for (([before, after], info), lines) in states.iter().flatten().zip(&infos).zip(lines) {
-        view.call().audit_trace().changed(before, after);
+        view.call().audit_trace().record_hashes(before, after);
         let places = (&info.place, info.destination.as_ref().map(|(_, to)| to));
         view.tell_observer(places, [before, after], receipt.id.as_deref(), lines);
     }
@@ -312,7 +312,7 @@ impl View<'_> {
         let path = |place: &Place| {
             String::from_utf8_lossy(&session.workspace().real_path(place)).into_owned()
         };
-        observer.changed(&MadeChange {
+        observer.changed(&ChangeEvent {
             call: self.call().audit_trace().number(),
             session: session.id(),
             tool: self.tool(),

@@ -89,7 +89,7 @@ pub enum Error {
     },
     /// The client asked for directories that have nothing in common with the workspace.
     #[error("no part of the workspace ({}) is in the client's roots ({})", .workspace.join(", "), .client.join(", "))]
-    NothingLeft {
+    NoCommonRoot {
         /// The workspace's roots.
         workspace: Vec<String>,
         /// The directories that the client asked for.

@@ -78,7 +78,7 @@ pub use error::{Denial, Error, GlobUsage, RegexMistake};
 pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
 #[doc(hidden)]
 pub use memory_budget::{AnswerMemory, WeakAnswerMemory};
-pub use observer::{CallStart, MadeChange, Observer};
+pub use observer::{CallStart, ChangeEvent, Observer};
 pub use operation::{Changes, Done, NoChange, Operation};
 #[doc(hidden)]
 pub use parent_reads::ParentReads;
@@ -99,7 +99,7 @@ pub use preview::{escaped_line, escaped_text};
 pub use search::{BinaryNote, IndexSummary, Line, PageLine, Role};
 pub use session::{FoundState, OpenError, Session};
 pub use settings::{
-    AuditFailure, BadName, Documents, JournalFailure, JournalSetting, ReadRule, Settings,
+    AuditFailure, BadName, Documents, JournalFailure, JournalSetting, ReadBeforeWrite, Settings,
     serde_names,
 };
 #[doc(hidden)]

@@ -22,7 +22,7 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn call_ended(&self, number: u64, line: &AuditLine<'_>);
 
     /// Reports that a change was made.
-    fn changed(&self, change: &MadeChange<'_>);
+    fn changed(&self, change: &ChangeEvent<'_>);
 }
 
 /// A call that starts.
@@ -39,7 +39,7 @@ pub struct CallStart<'c> {
 /// A change that was made.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct MadeChange<'c> {
+pub struct ChangeEvent<'c> {
     /// The number of the call that made it, if the call was observed from its start.
     pub call: Option<u64>,
     pub session: &'c str,

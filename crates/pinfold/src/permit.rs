@@ -67,7 +67,7 @@ impl View<'_> {
 
     /// Refuses a path that policy denies by its name, whether or not it exists.
     pub(crate) fn check_name(&self, path: &RawPath) -> Result<(), Error> {
-        self.call().audit_trace().tried(Access::Read, Some(path.as_str()));
+        self.call().audit_trace().record_attempt(Access::Read, Some(path.as_str()));
         match self.decision(Access::Read, Some(path), None, false) {
             Decision::Deny(reason) => Err(self.denied(Access::Read, path, None, reason)),
             Decision::Allow(_) | Decision::Ask(_) => Ok(()),
@@ -84,7 +84,7 @@ impl View<'_> {
             Decision::Allow(_) if self.is_paused(access) => Ok(Some(Reason::Paused)),
             Decision::Allow(reason) => {
                 // Most sessions have no audit log.
-                if self.call().audit_trace().is_open() {
+                if self.call().audit_trace().is_recording() {
                     self.note(access, path, Some(&self.real(place)), "allow", reason.to_string());
                 }
                 Ok(None)
@@ -241,7 +241,7 @@ impl View<'_> {
         decision: &'static str,
         why: String,
     ) {
-        self.call().audit_trace().decided(access, Some(path.as_str()), real, decision, why);
+        self.call().audit_trace().record_decision(access, Some(path.as_str()), real, decision, why);
     }
 
     /// A path as it was given, made absolute below the real path of its root.

@@ -32,7 +32,7 @@ use crate::limits::MAX_ATTEMPTS;
 use crate::media::PdfReader;
 use crate::memory::Memory;
 use crate::policy::Policy;
-use crate::search::{self, ContentIndex, FileSetCache, IndexSummary, PatternCache, ResultMemo};
+use crate::search::{self, ContentIndex, FileSetCache, IndexSummary, PatternCache, ResultCache};
 use crate::{
     Approver, AuditFailure, CallOptions, Changes, Done, Error, Observer, Operation, ParentReads,
     Settings, View,
@@ -76,7 +76,7 @@ pub struct Session {
     pattern_cache: Arc<PatternCache>,
     file_sets: FileSetCache,
     content_index: Arc<ContentIndex>,
-    result_memo: Arc<ResultMemo>,
+    result_memo: Arc<ResultCache>,
     line_indexes: LineIndexCache,
     binary_marks: Arc<BinaryMarks>,
 
@@ -354,7 +354,7 @@ impl Session {
         self.content_index.summary()
     }
 
-    pub(crate) fn result_memo(&self) -> &ResultMemo {
+    pub(crate) fn result_memo(&self) -> &ResultCache {
         &self.result_memo
     }
 

@@ -35,7 +35,7 @@ pub struct Settings {
     /// How much is flushed to the disk before a change is complete.
     pub durability: Durability,
     /// Whether a file must be read before it is changed; by dialect if not set.
-    pub read_before_write: Option<ReadRule>,
+    pub read_before_write: Option<ReadBeforeWrite>,
     /// How an edit finds the text that it replaces.
     pub matching: MatchMode,
     /// The largest file that can be edited, in bytes.
@@ -117,7 +117,7 @@ builder!(Settings {
     with_memory(memory: Option<PathBuf>),
     with_dry_run(dry_run: bool),
     with_durability(durability: Durability),
-    with_read_before_write(read_before_write: Option<ReadRule>),
+    with_read_before_write(read_before_write: Option<ReadBeforeWrite>),
     with_matching(matching: MatchMode),
     with_max_edit_bytes(max_edit_bytes: u64),
     with_journal(journal: Option<JournalSetting>),
@@ -159,7 +159,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
-pub enum ReadRule {
+pub enum ReadBeforeWrite {
     /// The session must have read the file, and the file must not have changed since.
     Require,
     /// Any file can be changed.
@@ -183,7 +183,7 @@ pub enum AuditFailure {
 #[serde(untagged, expecting = "expected true, false or a directory")]
 pub enum JournalSetting {
     /// In the user's state directory, or not at all.
-    Usual(bool),
+    Enabled(bool),
     /// In this directory.
     Directory(PathBuf),
 }
@@ -192,8 +192,8 @@ impl JournalSetting {
     /// The journal's directory. Returns `None` if there is no journal.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
         match self {
-            Self::Usual(false) => None,
-            Self::Usual(true) => {
+            Self::Enabled(false) => None,
+            Self::Enabled(true) => {
                 let base = etcetera::choose_base_strategy().ok()?;
                 let state = base.state_dir().unwrap_or_else(|| base.data_dir());
                 Some(state.join("pinfold").join("journal"))
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(serde_names::<Permissions>(), ["mode", "allow", "ask", "deny"]);
         assert_eq!(serde_names::<Durability>(), ["none", "data", "full"]);
         assert_eq!(serde_names::<MatchMode>(), ["lenient", "exact"]);
-        assert_eq!(serde_names::<ReadRule>(), ["require", "off"]);
+        assert_eq!(serde_names::<ReadBeforeWrite>(), ["require", "off"]);
         assert_eq!(serde_names::<String>(), [""; 0]);
     }
 

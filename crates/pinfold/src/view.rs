@@ -22,11 +22,11 @@ use crate::memory_budget::{
     AnswerMemory, DeadlinePassed, LargePermit, reserve_edits, reserve_file, reserve_pattern,
 };
 use crate::permit::{AccessRequest, Decisions};
-use crate::{Access, CallOptions, Error, ReadRule, Session, limits};
+use crate::{Access, CallOptions, Error, ReadBeforeWrite, Session, limits};
 pub(crate) use tracked_file::TrackedFile;
 
 /// The time since `start`, without the time that the call waited for the user.
-fn worked(start: Instant, waited: &AtomicU64) -> Duration {
+fn working_time(start: Instant, waited: &AtomicU64) -> Duration {
     start.elapsed().saturating_sub(Duration::from_nanos(waited.load(Ordering::Relaxed)))
 }
 
@@ -70,7 +70,7 @@ impl<'w> WalkOptions<'w> {
         Self {
             depth: usize::MAX,
             hidden: false,
-            ignore_files: IgnoreFiles::USUAL,
+            ignore_files: IgnoreFiles::STANDARD,
             watch: true,
             filter,
             counts_withheld: &|_| true,
@@ -181,7 +181,7 @@ impl<'s> View<'s> {
 
     /// The directories that a walk starts at: the one at `path`. Without a path, it is the start of relative paths if
     /// that is set, or else every root that is not inside another.
-    pub(crate) fn starts(&self, path: Option<&RawPath>) -> Result<Vec<Place>, Error> {
+    pub(crate) fn walk_starts(&self, path: Option<&RawPath>) -> Result<Vec<Place>, Error> {
         match path {
             Some(path) => Ok(vec![self.directory(path)?]),
             None if self.session.workspace().starts_within() => {
@@ -299,9 +299,9 @@ impl<'s> View<'s> {
         &self,
         path: &RawPath,
         target: &Target,
-        rule: ReadRule,
+        rule: ReadBeforeWrite,
     ) -> Result<Freshness, Error> {
-        let (ReadRule::Require, Some(found)) = (rule, target.meta()) else {
+        let (ReadBeforeWrite::Require, Some(found)) = (rule, target.meta()) else {
             return Ok(Freshness::Current);
         };
         let Some(fingerprint) = self.session.last_fingerprint(target.place()) else {
@@ -333,7 +333,9 @@ impl<'s> View<'s> {
     pub(crate) fn deadline(&self) -> Deadline {
         let (cancel, start, waited) = (self.call.cancel.clone(), self.start, self.waited.clone());
         let longest = Duration::from_secs(self.session.settings().deadline_seconds);
-        Deadline::lasting_while(move || !cancel.is_cancelled() && worked(start, &waited) <= longest)
+        Deadline::lasting_while(move || {
+            !cancel.is_cancelled() && working_time(start, &waited) <= longest
+        })
     }
 
     /// Waits for the memory of a file. The permit releases it on drop.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use pinfold::operations::{Read, Write};
-use pinfold::{CallOptions, Error, ReadRule, Session};
+use pinfold::{CallOptions, Error, ReadBeforeWrite, Session};
 use pinfold_confine::fault::{Fault, When, each_call, inject};
 use pinfold_testkit::{can_exchange, names_in};
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ fn session() -> (TempDir, Session) {
 
 fn seen(path: &str, content: impl Into<String>) -> Write {
     let mut write = Write::new(path, content);
-    write.read_rule = ReadRule::Require;
+    write.read_rule = ReadBeforeWrite::Require;
     write
 }
 

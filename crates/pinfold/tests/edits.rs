@@ -11,8 +11,8 @@ use std::thread;
 use pinfold::limits::MAX_REPLACEMENTS;
 use pinfold::operations::{Delete, Edit, Read, Show, Undo, Write};
 use pinfold::{
-    CallOptions, Cancel, Durability, Error, JournalSetting, MatchMode, ReadRule, Replacement,
-    Session, Settings,
+    CallOptions, Cancel, Durability, Error, JournalSetting, MatchMode, ReadBeforeWrite,
+    Replacement, Session, Settings,
 };
 use pinfold_confine::fault::{Fault, When, inject};
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ fn eight_sessions_that_edit_one_file_lose_nothing() {
                 for number in 0..20 {
                     let line = |number| format!("writer {writer}: {number}\n");
                     let edit = Edit::new("f", line(number), line(number + 1));
-                    session.perform(&edit.with_read_rule(ReadRule::Require)).unwrap();
+                    session.perform(&edit.with_read_rule(ReadBeforeWrite::Require)).unwrap();
                 }
             });
         }
@@ -280,19 +280,19 @@ fn a_changed_file_is_answered_with_the_lines_that_changed_since() {
     fs::write(&file, text(&changed)).unwrap();
     let hint = |error: &Error| error.hint().unwrap();
     let shown = "(1 line is gone after line 9)\n   149\tline 150, by another";
-    let write = Write::new("f", "x").with_read_rule(ReadRule::Require);
+    let write = Write::new("f", "x").with_read_rule(ReadBeforeWrite::Require);
     for _ in 0..2 {
         let refused = session.perform(&write).unwrap_err();
         let expected = format!("read it again, then redo the change\nchanged since then:\n{shown}");
         assert_eq!(hint(&refused), expected);
     }
     // The text is nowhere near what changed: both are shown.
-    let edit = Edit::new("f", "line 199!", "x").with_read_rule(ReadRule::Require);
+    let edit = Edit::new("f", "line 199!", "x").with_read_rule(ReadBeforeWrite::Require);
     let refused = hint(&session.perform(&edit).unwrap_err());
     let expected = format!("redo the change on what it says now\nchanged since then:\n{shown}\n");
     assert!(refused.starts_with(&expected) && refused.contains("   198\tline 199"), "{refused}");
     // Now that it was shown, it counts as read.
-    let edit = Edit::new("f", "line 199\n", "x\n").with_read_rule(ReadRule::Require);
+    let edit = Edit::new("f", "line 199\n", "x\n").with_read_rule(ReadBeforeWrite::Require);
     assert!(!session.perform(&edit).unwrap().outcome.changed_elsewhere);
     // A write of the session updates its fingerprint, too.
     let ours = fs::read_to_string(&file).unwrap();
@@ -316,9 +316,13 @@ fn a_changed_file_is_answered_in_few_words_however_much_changed() {
         session.perform(&Read::new("f")).unwrap();
         fs::write(&file, now).unwrap();
         for refused in [
-            session.perform(&Write::new("f", "x").with_read_rule(ReadRule::Require)).unwrap_err(),
             session
-                .perform(&Edit::new("f", "no such text", "x").with_read_rule(ReadRule::Require))
+                .perform(&Write::new("f", "x").with_read_rule(ReadBeforeWrite::Require))
+                .unwrap_err(),
+            session
+                .perform(
+                    &Edit::new("f", "no such text", "x").with_read_rule(ReadBeforeWrite::Require),
+                )
                 .unwrap_err(),
         ] {
             let (message, hint) = (refused.with_hint(), refused.hint().unwrap());

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use pinfold::operations::{Edit, Mkdir, Move, Parents, Read, Undo, Write};
 use pinfold::{
     ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Denial, Error, JournalSetting, Mode,
-    Permissions, ReadRule, Session, Settings,
+    Permissions, ReadBeforeWrite, Session, Settings,
 };
 use tempfile::TempDir;
 
@@ -91,7 +91,8 @@ fn a_moved_file_still_counts_as_read() {
     let it = stage(|_| {});
     it.session.perform(&Read::new("src/lib.rs")).unwrap();
     it.session.perform(&Move::new("src", "lib")).unwrap();
-    let edit = |path: &str| Edit::new(path, "code", "text").with_read_rule(ReadRule::Require);
+    let edit =
+        |path: &str| Edit::new(path, "code", "text").with_read_rule(ReadBeforeWrite::Require);
     it.session.perform(&edit("lib/lib.rs")).unwrap();
     let unread = edit("lib/deep/b.rs");
     assert!(matches!(it.session.perform(&unread), Err(Error::NotRead { .. })));
@@ -249,7 +250,7 @@ fn an_undone_creation_takes_its_directories_along() {
 #[test]
 fn undo_by_path_takes_back_what_this_session_did_to_the_file() {
     let it = stage(|_| {});
-    let other = it.session.another();
+    let other = it.session.for_another_agent();
     for (path, text) in [("a.txt", "two\n"), ("new.txt", "x\n"), ("a.txt", "three\n")] {
         it.session.perform(&Write::new(path, text)).unwrap();
     }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use pinfold::operations::{Edit, Open, Opened, PastEnd, Read, Write};
-use pinfold::{CallOptions, Error, Page, PageEnd, ReadRule, Session, Style};
+use pinfold::{CallOptions, Error, Page, PageEnd, ReadBeforeWrite, Session, Style};
 use pinfold_confine::fault::{Meanwhile, inject, interleave};
 use tempfile::TempDir;
 
@@ -164,7 +164,7 @@ fn lines_without_a_total_take_no_more_of_a_file_than_they_show() {
     let refused = session.perform(&past_end).unwrap_err();
     assert!(matches!(refused, Error::OutOfRange { total: 120_000, .. }), "{refused}");
     // Neither counts as a read.
-    let write = Write::new("large.txt", "new\n").with_read_rule(ReadRule::Require);
+    let write = Write::new("large.txt", "new\n").with_read_rule(ReadBeforeWrite::Require);
     assert!(matches!(session.perform(&write).unwrap_err(), Error::NotRead { .. }));
     page(&session, &window("large.txt", 1, 1));
     session.perform(&write).unwrap();
@@ -233,7 +233,7 @@ fn a_file_that_is_known_to_be_read_is_read_again_if_it_may_have_changed() {
     thread::sleep(Duration::from_millis(2_200));
     let session = Session::open([dir.path()]).unwrap();
     let read = Read::new("f.txt");
-    let write = Write::new("f.txt", "new\n").with_read_rule(ReadRule::Require);
+    let write = Write::new("f.txt", "new\n").with_read_rule(ReadBeforeWrite::Require);
     let is_refused =
         |session: &Session| matches!(session.perform(&write), Err(Error::Changed { .. }));
     for _ in 0..2 {

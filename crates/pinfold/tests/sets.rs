@@ -331,7 +331,7 @@ fn what_somebody_else_changed_is_named_and_nothing_is_done() {
 #[test]
 fn a_session_rewinds_its_own_changes_unless_told_otherwise() {
     let it = stage(true);
-    let other = it.session.another();
+    let other = it.session.for_another_agent();
     it.session.checkpoint("start").unwrap();
     it.session.perform(&Write::new("a.txt", "mine\n")).unwrap();
     other.perform(&Write::new("b.txt", "theirs\n")).unwrap();
@@ -508,7 +508,7 @@ fn calls_that_name_their_turn_can_be_taken_back_by_it() {
     write(&it.session, "a.txt", "turn 2");
     write(&it.session, "b.txt", "turn 2");
     // Another process of the same turn, which has a session of its own.
-    write(&it.session.another(), "c.txt", "turn 2");
+    write(&it.session.for_another_agent(), "c.txt", "turn 2");
     let labels = it.session.history().unwrap().filter_map(|it| it.unwrap().entry.checkpoint);
     assert_eq!(labels.collect::<Vec<_>>(), ["turn 2", "turn 2", "turn 1"]);
     it.session.perform(&Rewind::to("turn 2").with_scope(RewindScope::AllSessions)).unwrap();

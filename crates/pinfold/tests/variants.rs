@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use pinfold::operations::{Edit, Find, Read, Write};
-use pinfold::{Error, Mode, Permissions, ReadRule, Session, Settings};
+use pinfold::{Error, Mode, Permissions, ReadBeforeWrite, Session, Settings};
 use tempfile::TempDir;
 
 fn stage() -> (TempDir, Session) {
@@ -72,7 +72,7 @@ fn what_was_seen_from_one_place_has_been_seen() {
     let sub = session.starting_at(dir.path().join("ws/sub")).unwrap();
     sub.perform(&Read::new("a.txt")).unwrap();
     let mut edit = Edit::new("sub/a.txt", "one", "two");
-    edit.read_rule = ReadRule::Require;
+    edit.read_rule = ReadBeforeWrite::Require;
     session.perform(&edit).unwrap();
 }
 

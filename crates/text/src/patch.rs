@@ -132,7 +132,7 @@ pub enum PlaceProblem {
     /// A new line has a character that the file's encoding cannot express.
     Unmappable(Unmappable),
     /// The deadline has passed, or the call was cancelled.
-    Interrupted,
+    TimedOut,
 }
 
 impl PatchLine {

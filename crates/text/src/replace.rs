@@ -63,7 +63,7 @@ pub enum ReplaceError {
     /// The new text has a character that the file's encoding cannot express.
     Unmappable(Unmappable),
     /// The deadline has passed, or the call was cancelled.
-    Interrupted,
+    TimedOut,
 }
 
 /// Replaces `replacement.old`, which must not be empty. `matching` says how leniently it is matched.
@@ -153,7 +153,7 @@ pub fn replace_in_order(
         let replaced = if keep_going() {
             replace(&Document::new(&bytes, encoding), replacement, matching, max_bytes)
         } else {
-            Err(ReplaceError::Interrupted)
+            Err(ReplaceError::TimedOut)
         };
         let replaced = match replaced {
             Ok(replaced) => replaced,

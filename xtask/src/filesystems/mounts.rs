@@ -26,7 +26,7 @@ pub(crate) struct Mount {
 
 impl Mount {
     /// A file system that supports everything.
-    const USUAL: Self = Self {
+    const STANDARD: Self = Self {
         name: "",
         title: "",
         needs: "tmpfs",
@@ -51,7 +51,7 @@ pub(crate) const ROWS: [Mount; 9] = [
         needs: "ext4",
         tools: &[("mkfs.ext4", "e2fsprogs")],
         script: disk!("mkfs.ext4 -q"),
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "xfs",
@@ -59,7 +59,7 @@ pub(crate) const ROWS: [Mount; 9] = [
         needs: "xfs",
         tools: &[("mkfs.xfs", "xfsprogs")],
         script: disk!("mkfs.xfs -q"),
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "btrfs",
@@ -67,7 +67,7 @@ pub(crate) const ROWS: [Mount; 9] = [
         needs: "btrfs",
         tools: &[("mkfs.btrfs", "btrfs-progs")],
         script: disk!("mkfs.btrfs -q"),
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "f2fs",
@@ -75,9 +75,9 @@ pub(crate) const ROWS: [Mount; 9] = [
         needs: "f2fs",
         tools: &[("mkfs.f2fs", "f2fs-tools")],
         script: disk!("mkfs.f2fs -q"),
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
-    Mount { name: "tmpfs", title: "tmpfs", ..Mount::USUAL },
+    Mount { name: "tmpfs", title: "tmpfs", ..Mount::STANDARD },
     Mount {
         name: "overlay",
         title: "overlayfs on ext4",
@@ -87,7 +87,7 @@ pub(crate) const ROWS: [Mount; 9] = [
             mount -o loop $disk/disk $disk/layers\n\
             cd $disk/layers && mkdir lower upper work\n\
             mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay $at\n",
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "fuse",
@@ -96,7 +96,7 @@ pub(crate) const ROWS: [Mount; 9] = [
         tools: &[("bindfs", "bindfs"), ("mkfs.ext4", "e2fsprogs")],
         script: "truncate -s 1G $disk/disk\nmkfs.ext4 -q $disk/disk\nmkdir $disk/below\n\
             mount -o loop $disk/disk $disk/below\nbindfs $disk/below $at\n",
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "nfs",
@@ -126,7 +126,7 @@ pub(crate) const ROWS: [Mount; 9] = [
             exportfs -o rw,no_root_squash,no_subtree_check,fsid=0,insecure,async 127.0.0.1:/exported\n\
             rpc.nfsd --no-nfs-version 3 4\n\
             mount -i -t nfs4 -o vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ $at\n",
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "casefold",
@@ -134,7 +134,7 @@ pub(crate) const ROWS: [Mount; 9] = [
         needs: "/sys/fs/ext4/features/casefold",
         tools: &[("mkfs.ext4", "e2fsprogs")],
         script: concat!(disk!("mkfs.ext4 -q -O casefold"), "mkdir $at/tmp\nchattr +F $at/tmp\n"),
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
 ];
 
@@ -147,7 +147,7 @@ pub(crate) const SPECIAL: [Mount; 8] = [
             "cli/mounts",
             &["a_read_only_mount_is_read_and_says_why_nothing_changes"],
         )])],
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "full",
@@ -159,13 +159,13 @@ pub(crate) const SPECIAL: [Mount; 8] = [
                 "a_rewind_on_a_full_disk_changes_nothing_and_works_once_there_is_room",
             ],
         )])],
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "full-journal",
         title: "full, with the journal on it",
         columns: &[Column::of(&[("cli/mounts", &["a_journal_on_a_full_disk_stops_the_change"])])],
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "quota-btrfs",
@@ -178,7 +178,7 @@ pub(crate) const SPECIAL: [Mount; 8] = [
              btrfs -q qgroup limit 4M $at/small\n"
         ),
         columns: &FULL,
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "quota-ext4",
@@ -190,13 +190,13 @@ pub(crate) const SPECIAL: [Mount; 8] = [
             mount -o loop,prjquota $disk/disk $at\nmkdir $at/small\n\
             chattr -p 7 +P $at/small\nsetquota -P 7 0 4096 0 0 $at\n",
         columns: &FULL,
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "mount-inside",
         title: "another mount inside a root",
         columns: &[Column::of(&[("cli/mounts", &["a_mount_inside_a_root_is_part_of_it"])])],
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "spellings",
@@ -204,7 +204,7 @@ pub(crate) const SPECIAL: [Mount; 8] = [
         needs: "/sys/fs/ext4/features/casefold",
         tools: &[("mkfs.ext4", "e2fsprogs")],
         columns: &[Column::of(&[("confine/folding", &[])])],
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
     Mount {
         name: "layers",
@@ -214,7 +214,7 @@ pub(crate) const SPECIAL: [Mount; 8] = [
             ("cli/mounts", &["changes_of_an_overlay_stay_in_its_upper_layer"]),
             ("confine/copy_up", &[]),
         ])],
-        ..Mount::USUAL
+        ..Mount::STANDARD
     },
 ];
 

@@ -49,9 +49,9 @@ impl WorkspaceConfig {
             return;
         }
         let directory = match journal.take() {
-            None | Some(JournalSetting::Usual(true)) => state.join("journals"),
+            None | Some(JournalSetting::Enabled(true)) => state.join("journals"),
             Some(JournalSetting::Directory(directory)) => directory,
-            Some(off @ JournalSetting::Usual(false)) => {
+            Some(off @ JournalSetting::Enabled(false)) => {
                 *journal = Some(off);
                 return;
             }
@@ -164,8 +164,8 @@ mod tests {
         let directory = |path: &str| Some(JournalSetting::Directory(path.into()));
         for (given, expected) in [
             (None, directory("/state/journals/a")),
-            (Some(JournalSetting::Usual(true)), directory("/state/journals/a")),
-            (Some(JournalSetting::Usual(false)), Some(JournalSetting::Usual(false))),
+            (Some(JournalSetting::Enabled(true)), directory("/state/journals/a")),
+            (Some(JournalSetting::Enabled(false)), Some(JournalSetting::Enabled(false))),
             (directory("/j"), directory("/j/a")),
         ] {
             let mut workspace = WorkspaceConfig::default();

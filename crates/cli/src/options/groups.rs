@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pinfold::{
-    AuditFailure, Documents, Durability, IndexMode, MatchMode, Mode, ReadRule, Settings,
+    AuditFailure, Documents, Durability, IndexMode, MatchMode, Mode, ReadBeforeWrite, Settings,
     serde_names,
 };
 use serde::de::DeserializeOwned;
@@ -26,8 +26,8 @@ pub(super) struct ToolOptions {
     relative_paths: bool,
 
     /// Whether a file must be read before it is changed [default: by dialect; see docs/CONFIG.md]
-    #[arg(long, value_name = "WHEN", hide_short_help = true, value_parser = values::<ReadRule>())]
-    read_before_write: Option<ReadRule>,
+    #[arg(long, value_name = "WHEN", hide_short_help = true, value_parser = values::<ReadBeforeWrite>())]
+    read_before_write: Option<ReadBeforeWrite>,
 
     /// How an edit finds the text that it replaces [default: lenient]
     #[arg(long, value_name = "HOW", hide_short_help = true, value_parser = values::<MatchMode>())]

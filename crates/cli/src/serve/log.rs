@@ -23,7 +23,7 @@ pub(super) fn start(format: LogFormat) -> Result<()> {
     let mut filter =
         filter.with_context(|| format!("PINFOLD_LOG is `{level}`; try `info` or `debug`"))?;
     if level.eq_ignore_ascii_case("info") {
-        // It tells when it begins and ends to handle a request, and nothing that a call's own line does not.
+        // At `info`, `rmcp` logs the beginning and the end of each request. The line of the call says the same.
         filter = filter.with_target("rmcp", LevelFilter::WARN);
     }
     let log = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
@@ -36,14 +36,14 @@ pub(super) fn start(format: LogFormat) -> Result<()> {
 }
 
 /// Prints a line for the user, in the format of the log.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_notice(text: &str) {
     if !print_json("INFO", text) {
         eprintln!("{text}");
     }
 }
 
 /// Prints why the program ends, in the form of the log if it is a server.
-pub(crate) fn say_error(text: &str) {
+pub(crate) fn print_error(text: &str) {
     if !print_json("ERROR", text) {
         eprintln!("pinfold: {text}");
     }

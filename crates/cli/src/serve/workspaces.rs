@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use pinfold::{JournalSetting, Mode, ParentReads, Session, Settings};
-use pinfold_confine::mark_once;
+use pinfold_confine::create_marker_file;
 use pinfold_dialects::{CLASSIC, Dialect, Toolbox, check_settings};
 use pinfold_feed::{Feed, Server};
-use pinfold_mcp::{ClientRoots, Options, Service, StateMarks};
+use pinfold_mcp::{ClientRoots, Options, Service, UsedStateStore};
 
 use super::Serve;
 use crate::config::Config;
@@ -154,18 +154,18 @@ impl OpenWorkspace {
 
 /// Marks answered states in the state directory, which servers on one machine share.
 #[derive(Debug)]
-pub(super) struct MarkDirectory(PathBuf);
+pub(super) struct UsedStateDirectory(PathBuf);
 
-impl MarkDirectory {
+impl UsedStateDirectory {
     pub(super) fn new() -> Result<Self> {
         Ok(Self(state_directory()?.join("answered")))
     }
 }
 
-impl StateMarks for MarkDirectory {
+impl UsedStateStore for UsedStateDirectory {
     fn is_first_use(&self, name: &str) -> std::io::Result<bool> {
         // Twice the time for which a state is valid.
-        mark_once(&self.0, name, Duration::from_secs(10 * 60))
+        create_marker_file(&self.0, name, Duration::from_secs(10 * 60))
     }
 }
 

@@ -170,7 +170,7 @@ impl Node {
     /// How the obeyed ignore files match the entry at this path. The result for the usual ones is cached.
     pub(crate) fn matched(&self, number: usize, path: &[u8], obeyed: IgnoreFiles) -> IgnoreMatch {
         let entry = &self.entries[number];
-        if !self.rules.is_usual(obeyed) {
+        if !self.rules.is_standard(obeyed) {
             return self.rules.matched(path, entry.kind == Kind::Directory, obeyed);
         }
         match entry.matched.load(Ordering::Relaxed) {
@@ -179,7 +179,7 @@ impl Node {
             2 => IgnoreMatch::None,
             _ => {
                 let is_directory = entry.kind == Kind::Directory;
-                let matched = self.rules.matched(path, is_directory, IgnoreFiles::USUAL);
+                let matched = self.rules.matched(path, is_directory, IgnoreFiles::STANDARD);
                 entry.matched.store(matched as u8, Ordering::Relaxed);
                 matched
             }

@@ -23,7 +23,7 @@ pub struct RemovedTree {
     pub(super) entry: Option<TempEntry>,
     pub(super) name: Name,
     pub(super) entries: Vec<(RelPath, Metadata)>,
-    /// As [`Committed::unverified`](crate::Committed::unverified).
+    /// As [`ReplacedFile::unverified`](crate::ReplacedFile::unverified).
     pub unverified: Vec<Name>,
     pub(super) _lock: DirLock,
 }

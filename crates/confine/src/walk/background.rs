@@ -39,7 +39,7 @@ impl Workspace {
                 deadline: &Deadline::default(),
                 index: IndexMode::Auto,
                 watch: true,
-                ignore_files: IgnoreFiles::USUAL,
+                ignore_files: IgnoreFiles::STANDARD,
             };
             // What cannot be read now is tried again by the next walk.
             let _ = workspace.walk(&starts, &walk, || Learner(&workspace));

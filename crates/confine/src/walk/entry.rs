@@ -67,8 +67,8 @@ pub(super) fn sort_key(root: usize, path: &[u8]) -> Vec<u8> {
     root.to_be_bytes().into_iter().chain(path.iter().map(|byte| rank(*byte))).collect()
 }
 
-/// As [`Place::by_path`], for two paths that are each a directory and a name. A walk sorts all of its files by this, and
-/// puts no paths together.
+/// As [`Place::by_path`], for two paths that are each a directory and a name. A walk sorts all of its files by this,
+/// without building whole paths.
 fn compare_paths(one: [&[u8]; 2], other: [&[u8]; 2]) -> Ordering {
     let ([one_dir, one_name], [other_dir, other_name]) = (one, other);
     let shared = one_dir.iter().zip(other_dir).take_while(|(one, other)| one == other).count();

@@ -9,7 +9,7 @@ use crate::tree::{Enter, Node};
 use crate::walk::entry::{Directory, sort_key};
 use crate::walk::queue::{Keyed, TaskQueue};
 use crate::walk::{
-    Candidate, FilterDecision, LeftOut, Skipped, Visibility, Visitor, Walk, WalkEntry,
+    Candidate, FilterDecision, SkipReason, Skipped, Visibility, Visitor, Walk, WalkEntry,
 };
 use crate::{Error, IgnoreFiles, Kind, RelPath, Result, Workspace};
 
@@ -144,7 +144,9 @@ impl<'w, V: Visitor> Worker<'w, V> {
             }
             let (name, kind) = (entered.node.name(number), entered.node.kind(number));
             let candidate = Candidate { root, path: at.with(name), start, kind };
-            let Some(as_usual) = self.shows(&candidate, &entered.node, number) else { continue };
+            let Some(by_standard_rules) = self.shows(&candidate, &entered.node, number) else {
+                continue;
+            };
             if kind == Kind::Directory && depth < self.walk.depth {
                 if depth >= MAX_DEPTH {
                     self.skipped.too_deep += 1;
@@ -155,7 +157,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
                         path: RelPath::proved(candidate.path.to_vec()),
                         depth: depth + 1,
                         rules: rules.clone(),
-                        may_watch: may_watch && as_usual,
+                        may_watch: may_watch && by_standard_rules,
                     };
                     directories.push(Keyed { key: sort_key(root, candidate.path), task });
                 }
@@ -191,20 +193,20 @@ impl<'w, V: Visitor> Worker<'w, V> {
         if filter_decision == FilterDecision::Exclude {
             return None;
         }
-        let as_usual = match self.admits(filter_decision, candidate, node, number) {
-            Ok(as_usual) => as_usual,
+        let by_standard_rules = match self.admits(filter_decision, candidate, node, number) {
+            Ok(by_standard_rules) => by_standard_rules,
             Err(why) => {
-                self.visitor.leave_out(candidate, why);
+                self.visitor.skip(candidate, why);
                 return None;
             }
         };
         let visibility = (self.walk.visibility)(candidate);
         self.skipped.withheld += u64::from(visibility == Visibility::Withheld);
         if visibility != Visibility::Visible {
-            self.visitor.leave_out(candidate, LeftOut::NotVisible);
+            self.visitor.skip(candidate, SkipReason::Withheld);
             return None;
         }
-        Some(as_usual)
+        Some(by_standard_rules)
     }
 
     /// Whether its name and the ignore files let an entry through. Returns the reason if not; otherwise, whether
@@ -215,7 +217,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         candidate: &Candidate<'_>,
         node: &Node,
         number: usize,
-    ) -> std::result::Result<bool, LeftOut> {
+    ) -> std::result::Result<bool, SkipReason> {
         if filter_decision == FilterDecision::Force {
             return Ok(false);
         }
@@ -224,7 +226,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         let is_skipped = SKIPPED_NAMES.contains(&name);
         if is_skipped && (obeyed != IgnoreFiles::NONE || name == b".git") {
             self.skipped.ignored += 1;
-            return Err(LeftOut::Ignored);
+            return Err(SkipReason::Ignored);
         }
         if filter_decision == FilterDecision::Include {
             return Ok(false);
@@ -232,17 +234,17 @@ impl<'w, V: Visitor> Worker<'w, V> {
         match node.matched(number, candidate.path, obeyed) {
             IgnoreMatch::Ignored => {
                 self.skipped.ignored += 1;
-                Err(LeftOut::Ignored)
+                Err(SkipReason::Ignored)
             }
             IgnoreMatch::None if !self.walk.hidden && name.starts_with(b".") => {
                 self.skipped.hidden += 1;
-                Err(LeftOut::Hidden)
+                Err(SkipReason::Hidden)
             }
             IgnoreMatch::Whitelisted | IgnoreMatch::None => {
-                let usual = IgnoreFiles::USUAL;
-                let is_usual =
-                    || node.matched(number, candidate.path, usual) != IgnoreMatch::Ignored;
-                Ok(obeyed == usual || !is_skipped && is_usual())
+                let standard = IgnoreFiles::STANDARD;
+                let is_standard =
+                    || node.matched(number, candidate.path, standard) != IgnoreMatch::Ignored;
+                Ok(obeyed == standard || !is_skipped && is_standard())
             }
         }
     }

@@ -53,7 +53,7 @@ fn usually(deadline: &Deadline) -> Walk<'_> {
         deadline,
         index,
         watch: true,
-        ignore_files: IgnoreFiles::USUAL,
+        ignore_files: IgnoreFiles::STANDARD,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `Edit` and `MultiEdit`
 
 use pinfold::operations;
-use pinfold::{Done, Error, MatchMode, ReadRule, Replacement};
+use pinfold::{Done, Error, MatchMode, ReadBeforeWrite, Replacement};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(crate) struct Edit {
     pub(crate) replace_all: Option<bool>,
     /// Whether the file must have been read first, if another dialect sets this.
     #[serde(skip)]
-    pub(crate) read_rule: Option<ReadRule>,
+    pub(crate) read_rule: Option<ReadBeforeWrite>,
 }
 
 /// Makes several edits of one file, each as Edit does, in order, on the result of the one before: all
@@ -61,7 +61,7 @@ impl Tool for Edit {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Edit, Error> {
         let Self { old_string, new_string, replace_all, .. } = self;
         let replacements = vec![replacement(old_string, new_string, *replace_all)];
-        let rule = self.read_rule.unwrap_or(ReadRule::Require);
+        let rule = self.read_rule.unwrap_or(ReadBeforeWrite::Require);
         operation(&self.file_path, replacements, rule, ctx)
     }
 
@@ -88,7 +88,7 @@ impl Tool for MultiEdit {
         let one =
             |edit: &OneEdit| replacement(&edit.old_string, &edit.new_string, edit.replace_all);
         let replacements = self.edits.iter().map(one).collect();
-        operation(&self.file_path, replacements, ReadRule::Require, ctx)
+        operation(&self.file_path, replacements, ReadBeforeWrite::Require, ctx)
     }
 
     fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
@@ -108,7 +108,7 @@ fn replacement(old: &str, new: &str, all: Option<bool>) -> Replacement {
 fn operation(
     path: &AbsolutePath,
     replacements: Vec<Replacement>,
-    read_rule: ReadRule,
+    read_rule: ReadBeforeWrite,
     ctx: &ToolContext<'_>,
 ) -> Result<operations::Edit, Error> {
     Ok(operations::Edit::all(path.raw("file_path", ctx)?, replacements)

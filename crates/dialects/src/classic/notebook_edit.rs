@@ -2,7 +2,7 @@
 
 use pinfold::media::{CellEdit, CellKind};
 use pinfold::operations;
-use pinfold::{Done, Error, ReadRule};
+use pinfold::{Done, Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Tool for NotebookEdit {
             }
         };
         Ok(operations::EditNotebook::new(path, edit)
-            .with_read_rule(ctx.read_rule(ReadRule::Require)))
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Require)))
     }
 
     fn reply(&self, done: Done<operations::EditNotebook>, ctx: &ToolContext<'_>) -> ToolResult {

@@ -1,7 +1,7 @@
 //! `Write`
 
 use pinfold::operations;
-use pinfold::{Done, Error, ReadRule};
+use pinfold::{Done, Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -32,7 +32,7 @@ impl Tool for Write {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         let path = self.file_path.raw("file_path", ctx)?;
         let mut write = operations::Write::new(path, self.content.as_str());
-        write.read_rule = ctx.read_rule(ReadRule::Require);
+        write.read_rule = ctx.read_rule(ReadBeforeWrite::Require);
         Ok(write)
     }
 

@@ -1,7 +1,7 @@
 //! `file.patch`
 
 use pinfold::operations;
-use pinfold::{Done, Error, MatchMode, ReadRule, Replacement};
+use pinfold::{Done, Error, MatchMode, ReadBeforeWrite, Replacement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ impl Tool for Patch {
         };
         Ok(operations::Edit::all(self.path.raw()?, self.patches.iter().map(one).collect())
             .with_matching(MatchMode::Exact)
-            .with_read_rule(ctx.read_rule(ReadRule::Off)))
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Off)))
     }
 
     fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> Reply {

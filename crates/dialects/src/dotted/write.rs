@@ -1,7 +1,7 @@
 //! `file.write`
 
 use pinfold::operations;
-use pinfold::{Done, Error, ReadRule};
+use pinfold::{Done, Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ impl Tool for Write {
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         let mut write = operations::Write::new(self.path.raw()?, self.content.as_str());
-        write.read_rule = ctx.read_rule(ReadRule::Off);
+        write.read_rule = ctx.read_rule(ReadBeforeWrite::Off);
         write.keeps_line_hashes = ctx.requires_reads;
         Ok(write)
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use pinfold::operations::{Insert, Parents, Undo};
-use pinfold::{Error, ReadRule, State};
+use pinfold::{Error, ReadBeforeWrite, State};
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::ToolContext;
 use crate::change_summary::ChangeSummary;
 use crate::file_commands::{CommandFile, line_to_insert_after, required, unknown_command};
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 use crate::tool_context::RelativePath;
 
 /// Views, creates and edits text files. `view` shows a file with line numbers, or what is in a
@@ -69,7 +69,8 @@ impl<const UNDO: bool> DispatchTool for Editor<UNDO> {
     const NAME: &'static str =
         if UNDO { "str_replace_editor" } else { "str_replace_based_edit_tool" };
     const TITLE: &'static str = "Text editor";
-    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: false };
     type Reply = String;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {
@@ -122,7 +123,7 @@ impl Arguments {
         let text = self.insert_text.as_deref().or(self.new_str.as_deref());
         let (text, file) = (required(&self.command, "insert_text", text)?, self.file()?);
         let insert = Insert::new(file.path.clone(), line, text)
-            .with_read_rule(ctx.read_rule(ReadRule::Require))
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Require))
             .with_snippet(Some(CONTEXT));
         file.insert(insert, |snippet| edited(&file.shown, "the edited file", snippet), ctx)
     }

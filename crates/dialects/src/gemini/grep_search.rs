@@ -10,7 +10,7 @@ use crate::answer::Blocks;
 use crate::limits;
 use crate::matches::{compact_params, context, matching, nothing_found};
 use crate::phrases::{fit, shortened, skipped, unread};
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 use crate::tool_context::RelativePath;
 
 /// Searches the content of files for a regex. Few matches are shown with the lines around them.
@@ -56,7 +56,8 @@ const SEE_MORE: &str = "raise total_max_matches, or narrow the search";
 impl DispatchTool for GrepSearch {
     const NAME: &'static str = "grep_search";
     const TITLE: &'static str = "Search in files";
-    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: true, destructive: false, idempotent: true };
     type Reply = Blocks;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Blocks, Error> {

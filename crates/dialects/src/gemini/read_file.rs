@@ -10,7 +10,7 @@ use crate::answer::{Block, Blocks};
 use crate::attachment::attachment;
 use crate::limits;
 use crate::phrases::malformed;
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 use crate::tool_context::RelativePath;
 
 /// Reads a file: text as it is, without line numbers; images, PDFs and audio as attachments. A long
@@ -31,7 +31,8 @@ pub(super) struct ReadFile {
 impl DispatchTool for ReadFile {
     const NAME: &'static str = "read_file";
     const TITLE: &'static str = "Read file";
-    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: true, destructive: false, idempotent: true };
     type Reply = Blocks;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Blocks, Error> {

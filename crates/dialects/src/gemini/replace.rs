@@ -1,7 +1,7 @@
 //! `replace`
 
 use pinfold::operations::Edit;
-use pinfold::{Done, Error, MatchMode, ReadRule, Replacement};
+use pinfold::{Done, Error, MatchMode, ReadBeforeWrite, Replacement};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,7 +51,7 @@ impl Tool for Replace {
         };
         Ok(Edit::all(self.file_path.raw()?, vec![replacement])
             .with_matching(MatchMode::Lenient)
-            .with_read_rule(ctx.read_rule(ReadRule::Off))
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Off))
             .with_diff_format(diff_format(ctx)))
     }
 

@@ -1,7 +1,7 @@
 //! `write_file`
 
 use pinfold::operations::Write;
-use pinfold::{Done, Error, ReadRule};
+use pinfold::{Done, Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,7 +38,7 @@ impl Tool for WriteFile {
             ));
         }
         Ok(Write::new(self.file_path.raw()?, self.content.as_str())
-            .with_read_rule(ctx.read_rule(ReadRule::Require))
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Require))
             .with_diff_format(Some(diff_format(ctx))))
     }
 

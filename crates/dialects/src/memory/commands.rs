@@ -1,7 +1,7 @@
 //! The commands of the memory tool.
 
 use pinfold::operations::{Delete, Insert, Move, Parents, RemoveTree};
-use pinfold::{Error, ReadRule};
+use pinfold::{Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::attachment::image;
 use crate::change_summary::ChangeSummary;
 use crate::file_commands::{CommandFile, line_to_insert_after, required, unknown_command};
 use crate::phrases::shortened;
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 
 /// Keeps notes for later conversations, as files below `/memories`. `view` shows a file with line
 /// numbers, or what is in a directory. `create` makes a new file. `str_replace` replaces text that is
@@ -54,7 +54,8 @@ const CONTEXT: u64 = 2;
 impl DispatchTool for Memory {
     const NAME: &'static str = "memory";
     const TITLE: &'static str = "Memory";
-    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: false };
     type Reply = Blocks;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Blocks, Error> {
@@ -227,8 +228,8 @@ impl Memory {
         let line = line_to_insert_after(*line);
         let text = required(&self.command, "insert_text", self.insert_text.as_deref())?;
         let file = self.file()?;
-        let insert =
-            Insert::new(file.path.clone(), line, text).with_read_rule(ctx.read_rule(ReadRule::Off));
+        let insert = Insert::new(file.path.clone(), line, text)
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Off));
         file.insert(insert, |_| format!("The file {} has been edited.", file.shown), ctx)
     }
 

@@ -4,7 +4,7 @@ use pinfold::operations::{
     AfterUpdate, ChangeFiles, Existing, FileChange, FileOutcome, Update, Write,
 };
 use pinfold::patch::{FilePatch, Patch};
-use pinfold::{Done, Error, ReadRule};
+use pinfold::{Done, Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -69,7 +69,7 @@ impl ApplyPatch {
                 let write = Write::new(path, content.as_str())
                     .with_existing(existing)
                     .with_mode(*mode)
-                    .with_read_rule(ctx.read_rule(ReadRule::Require));
+                    .with_read_rule(ctx.read_rule(ReadBeforeWrite::Require));
                 FileChange::Write(write)
             }
             FilePatch::Delete { chunks, .. } => FileChange::Update(

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::ToolContext;
 use crate::limits;
 use crate::phrases::{fit, unread};
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 use crate::tool_context::RelativePath;
 
 /// Lists a directory and what is below it: `/` marks directories, `@` symlinks, `?` what is neither of
@@ -32,7 +32,8 @@ pub(super) struct ListDir {
 impl DispatchTool for ListDir {
     const NAME: &'static str = "list_dir";
     const TITLE: &'static str = "List directory";
-    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: true, destructive: false, idempotent: true };
     type Reply = String;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::ToolContext;
 use crate::limits;
 use crate::phrases::{count, malformed, with_notices};
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 use crate::tool_context::RelativePath;
 
 /// Reads a text file. Each line is shown as `L{number}: {line}`.
@@ -31,7 +31,8 @@ const MAX_LINE_BYTES: usize = 500;
 impl DispatchTool for ReadFile {
     const NAME: &'static str = "read_file";
     const TITLE: &'static str = "Read file";
-    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: true, destructive: false, idempotent: true };
     type Reply = String;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {

@@ -1,7 +1,7 @@
 //! `edit_file`
 
 use pinfold::operations::{Edit, Read};
-use pinfold::{DiffFormat, Error, MatchMode, ReadRule, Replacement};
+use pinfold::{DiffFormat, Error, MatchMode, ReadBeforeWrite, Replacement};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::limits;
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 
 /// Replaces texts in a file, all or none, and returns the diff. Each `oldText` must occur exactly
 /// once.
@@ -39,7 +39,8 @@ struct TextEdit {
 impl DispatchTool for EditFile {
     const NAME: &'static str = "edit_file";
     const TITLE: &'static str = "Edit File";
-    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: false, destructive: true, idempotent: false };
     type Reply = Text;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Text, Error> {
@@ -55,7 +56,7 @@ impl DispatchTool for EditFile {
         });
         let edit = Edit::all(self.path.raw(), replacements.collect())
             .with_matching(MatchMode::Lenient)
-            .with_read_rule(ctx.read_rule(ReadRule::Off))
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Off))
             .with_may_create(false)
             .with_diff_format(DiffFormat::Index)
             .with_max_diff_bytes(Some(ctx.budget(limits::DEFAULT_MAX_LIBRARY_OUTPUT_BYTES)));

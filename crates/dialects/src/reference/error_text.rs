@@ -211,7 +211,7 @@ fn posix(error: &Error, call: impl Fn(&RawPath) -> String) -> Option<String> {
             ));
         }
         Error::Dangling { .. }
-        | Error::NothingLeft { .. }
+        | Error::NoCommonRoot { .. }
         | Error::RootGone { .. }
         | Error::RootReplaced { .. }
         | Error::DirectoryMoved { .. }

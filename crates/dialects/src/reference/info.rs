@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::reference::Text;
 use crate::reference::error_text::{SystemCall, roots};
 use crate::reference::path::ReferencePath;
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 use crate::{Tool, ToolContext};
 
 /// Describes a file or directory: size, times, kind, permissions.
@@ -70,7 +70,8 @@ pub(super) struct ListAllowedDirectories {}
 impl DispatchTool for ListAllowedDirectories {
     const NAME: &'static str = "list_allowed_directories";
     const TITLE: &'static str = "List Allowed Directories";
-    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: true, destructive: false, idempotent: true };
     type Reply = Text;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Text, Error> {

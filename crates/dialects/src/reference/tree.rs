@@ -13,7 +13,7 @@ use crate::phrases::{joined, unread};
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
-use crate::tool::{DispatchTool, Hints};
+use crate::tool::{Annotations, DispatchTool};
 
 /// Lists all that is below a directory as JSON: `name`, `type` (`file` or `directory`), `children`.
 /// At most 5,000 entries, from the top; `truncated` marks a directory that is cut.
@@ -29,7 +29,8 @@ pub(super) struct DirectoryTree {
 impl DispatchTool for DirectoryTree {
     const NAME: &'static str = "directory_tree";
     const TITLE: &'static str = "Directory Tree";
-    const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true };
+    const ANNOTATIONS: Annotations =
+        Annotations { read_only: true, destructive: false, idempotent: true };
     type Reply = Text;
 
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Text, Error> {

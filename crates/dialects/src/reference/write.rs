@@ -1,7 +1,7 @@
 //! `write_file`, `create_directory` and `move_file`
 
 use pinfold::operations::{self, Info, Parents};
-use pinfold::{Done, Error, ReadRule};
+use pinfold::{Done, Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ impl Tool for WriteFile {
             .with_parents(Parents::Refuse)
             .with_counts_lines(false)
             .with_keeps_line_hashes(ctx.requires_reads)
-            .with_read_rule(ctx.read_rule(ReadRule::Off)))
+            .with_read_rule(ctx.read_rule(ReadBeforeWrite::Off)))
     }
 
     fn reply(&self, done: Done<operations::Write>, _: &ToolContext<'_>) -> Text {

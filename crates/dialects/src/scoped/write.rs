@@ -1,7 +1,7 @@
 //! `write_file`
 
 use pinfold::operations::{self, Parents};
-use pinfold::{Done, Error, ReadRule};
+use pinfold::{Done, Error, ReadBeforeWrite};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ impl Tool for Write {
         if self.create_dirs != Some(true) {
             write.parents = Parents::Refuse;
         }
-        write.read_rule = ctx.read_rule(ReadRule::Off);
+        write.read_rule = ctx.read_rule(ReadBeforeWrite::Off);
         write.keeps_line_hashes = ctx.requires_reads;
         Ok(write)
     }

@@ -250,7 +250,7 @@ fn sessions(root: &Path) -> Vec<(Toolbox, Vec<PathBuf>, &'static [&'static str])
     let deny = vec!["Read(*.log)".into(), "Read(/d2)".into()];
     let open = |roots: &[PathBuf], settings| Session::with_settings(roots, settings).unwrap();
     let whole = open(&[root.to_owned()], settings());
-    let (second, part) = (whole.another(), whole.narrowed([root.join("d3")]).unwrap());
+    let (second, part) = (whole.for_another_agent(), whole.narrowed([root.join("d3")]).unwrap());
     let two = [root.join("long"), root.join("d4")];
     let permissions = Permissions { deny, ..Permissions::default() };
     let denied = open(&[root.to_owned()], settings().with_permissions(permissions));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use pinfold::{ReadRule, Session, Settings};
+use pinfold::{ReadBeforeWrite, Session, Settings};
 use pinfold_dialects::{Toolbox, core_dialects};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ impl Place {
         fs::write(root.join("sub/b.rs"), "fn main() {}\n").unwrap();
         let settings = Settings::default()
             .with_relative_paths(true)
-            .with_read_before_write(Some(ReadRule::Off))
+            .with_read_before_write(Some(ReadBeforeWrite::Off))
             .with_deadline_seconds(20);
         let session = Session::with_settings([&root], settings).unwrap();
         Self { dir, root, tools: Toolbox::new(session, &core_dialects()) }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use chrono::{SecondsFormat, Utc};
-use pinfold::{AuditLine, CallStart, MadeChange, Observer, Reason, cut_to_chars, escaped_text};
+use pinfold::{AuditLine, CallStart, ChangeEvent, Observer, Reason, cut_to_chars, escaped_text};
 
 use super::{Feed, ViewerRequest};
 use crate::limits;
@@ -49,7 +49,7 @@ impl Observer for Feed {
         }));
     }
 
-    fn changed(&self, change: &MadeChange<'_>) {
+    fn changed(&self, change: &ChangeEvent<'_>) {
         self.0.send(&Event::Change(Change {
             call: change.call,
             time: now(),

@@ -11,7 +11,7 @@ use rmcp::model::{CallToolRequestParams, RequestStateCodec, Root, SealOptions};
 use serde::{Deserialize, Serialize};
 
 use super::{APPROVE, approval_answer};
-use crate::{StateMarks, limits};
+use crate::{UsedStateStore, limits};
 
 /// The state that the client sends back with the next round of a call. It is signed, and bound to one call.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -91,12 +91,12 @@ pub(crate) struct Round {
 #[derive(Debug)]
 pub(crate) struct UsedStates {
     own: Mutex<HashMap<blake3::Hash, Instant>>,
-    shared: Option<Arc<dyn StateMarks>>,
+    shared: Option<Arc<dyn UsedStateStore>>,
 }
 
 impl UsedStates {
     /// `shared` also remembers states that other processes accept.
-    pub(crate) fn new(shared: Option<Arc<dyn StateMarks>>) -> Self {
+    pub(crate) fn new(shared: Option<Arc<dyn UsedStateStore>>) -> Self {
         Self { own: Mutex::default(), shared }
     }
 

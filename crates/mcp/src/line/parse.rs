@@ -88,7 +88,7 @@ fn long_call(text: &[u8]) -> Option<Call> {
     short.extend_from_slice(&text[copied..]);
     let mut call: Call = serde_json::from_slice(&short).ok()?;
     call.params.arguments.as_mut()?.values_mut().for_each(|value| put_back(value, &mut strings));
-    // One that is left is not among the arguments.
+    // A long string that was not put back is outside the arguments, so `rmcp` parses the message.
     strings.iter().all(Option::is_none).then_some(call)
 }
 

@@ -27,8 +27,8 @@ impl Relocate {
         self.relocation.meta().kind == Kind::Directory
     }
 
-    /// Whether the user is asked because of what comes to the new place, and so has to see it. What the user has to be
-    /// asked about before it is read is not shown.
+    /// Whether the approval request shows the content: it is needed because of the destination, and the file may be
+    /// read without approval.
     fn shows_content(&self, view: &View<'_>) -> bool {
         let requests = self.requests();
         let [read, _, write, ..] = &requests[..] else { return false };

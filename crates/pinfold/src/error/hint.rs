@@ -91,7 +91,7 @@ impl Error {
             }
             Self::AuditFailed => Some("tell the user".into()),
             Self::UnknownFileType { near, .. } if !near.is_empty() => Some(did_you_mean(near)),
-            Self::NothingLeft { .. } => Some("tell the user".into()),
+            Self::NoCommonRoot { .. } => Some("tell the user".into()),
             Self::Timeout { .. } => Some(
                 "ask for less at a time: a directory or a file instead of everything, or fewer lines"
                     .into(),

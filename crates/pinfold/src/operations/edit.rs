@@ -11,7 +11,7 @@ use crate::ledger::{Fingerprint, Freshness};
 use crate::limits::MAX_CHANGED_BYTES;
 use crate::media::{check_notebook, has_notebook_name};
 use crate::operations::insert::snippet;
-use crate::{ChangeSet, Error, Operation, ReadRule, View};
+use crate::{ChangeSet, Error, Operation, ReadBeforeWrite, View};
 
 /// Makes replacements in a file in order, each on the result of the one before: all of them, or none.
 ///
@@ -42,7 +42,7 @@ pub struct Edit {
     /// How leniently the texts are matched. The session's setting may be stricter.
     pub matching: MatchMode,
     /// Whether an existing file must have been read first.
-    pub read_rule: ReadRule,
+    pub read_rule: ReadBeforeWrite,
     /// Whether an empty text to replace in the first replacement may create the file.
     pub may_create: bool,
     /// The notation of the diff in the receipt.
@@ -89,7 +89,7 @@ impl Edit {
             path: path.into(),
             replacements,
             matching: MatchMode::Lenient,
-            read_rule: ReadRule::Off,
+            read_rule: ReadBeforeWrite::Off,
             may_create: true,
             diff_format: DiffFormat::Git,
             max_diff_bytes: None,
@@ -104,7 +104,7 @@ builder!(Edit {
     with_max_diff_bytes(max_diff_bytes: Option<usize>),
     with_snippet(snippet: Option<u64>),
     with_matching(matching: MatchMode),
-    with_read_rule(read_rule: ReadRule),
+    with_read_rule(read_rule: ReadBeforeWrite),
 });
 
 impl Operation for Edit {
@@ -272,7 +272,7 @@ impl Edit {
                 match_kind: *match_kind,
             },
             ReplaceError::Same => Error::NoChange { number },
-            ReplaceError::Interrupted => view.timed_out(&path),
+            ReplaceError::TimedOut => view.timed_out(&path),
             ReplaceError::TooLarge { size } => {
                 Error::TooLarge { path, size: *size, limit: max_edit_bytes(view) }
             }

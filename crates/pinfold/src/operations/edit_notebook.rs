@@ -7,7 +7,7 @@ use crate::ledger::Freshness;
 use crate::limits::MAX_NOTEBOOK_BYTES;
 use crate::media::{CellEdit, CellProblem, edit_cell, has_notebook_name};
 use crate::operations::edit::{changed_since_read, check_size};
-use crate::{ChangeSet, Error, Operation, ReadRule, View};
+use crate::{ChangeSet, Error, Operation, ReadBeforeWrite, View};
 
 /// Replaces, inserts or removes one cell of a Jupyter notebook. Every byte outside of that cell stays.
 ///
@@ -34,7 +34,7 @@ pub struct EditNotebook {
     /// The change of the cell.
     pub edit: CellEdit,
     /// Whether the notebook must have been read first.
-    pub read_rule: ReadRule,
+    pub read_rule: ReadBeforeWrite,
 }
 
 /// A changed cell.
@@ -64,12 +64,12 @@ pub struct NotebookEdited {
 impl EditNotebook {
     /// Changes a cell of a notebook.
     pub fn new(path: impl Into<RawPath>, edit: CellEdit) -> Self {
-        Self { path: path.into(), edit, read_rule: ReadRule::Off }
+        Self { path: path.into(), edit, read_rule: ReadBeforeWrite::Off }
     }
 }
 
 builder!(EditNotebook {
-    with_read_rule(read_rule: ReadRule),
+    with_read_rule(read_rule: ReadBeforeWrite),
 });
 
 impl Operation for EditNotebook {

@@ -125,7 +125,7 @@ impl Default for Find {
             ignore_case: false,
             all: false,
             hidden: false,
-            ignore_files: IgnoreFiles::USUAL,
+            ignore_files: IgnoreFiles::STANDARD,
             exclude: Vec::new(),
             order: FindOrder::NewestFirst,
             max_files: DEFAULT_MAX_GLOB_FILES,
@@ -222,7 +222,7 @@ impl Operation for Find {
         let directory = self.path.as_ref().map(|path| view.directory(path)).transpose()?;
         let above = directory.map_or(0, |place| place.path.as_bytes().len());
         let start = self.start(pattern);
-        let starts = match view.starts(start.as_ref()) {
+        let starts = match view.walk_starts(start.as_ref()) {
             // The path exists, so the directory in the pattern does not. Nothing matches.
             Err(Error::DirectoryNotFound { .. } | Error::NotADirectory { .. }) => Vec::new(),
             other => other?,
@@ -241,7 +241,7 @@ impl Operation for Find {
         let is_plain = !self.all
             && !self.directories
             && !self.hidden
-            && self.ignore_files == IgnoreFiles::USUAL
+            && self.ignore_files == IgnoreFiles::STANDARD
             && exclude.is_empty();
         let deep = pattern.filter(|pattern| is_plain && pattern.depth.is_none());
         if let Some(pattern) = deep

@@ -8,7 +8,7 @@ use pinfold_text::{
 use crate::change::Replace;
 use crate::ledger::Freshness;
 use crate::operations::edit::{changed_since_read, check_size, encoding_of};
-use crate::{ChangeSet, Error, Operation, ReadRule, View};
+use crate::{ChangeSet, Error, Operation, ReadBeforeWrite, View};
 
 /// Inserts text as whole lines after a line of a file.
 ///
@@ -40,7 +40,7 @@ pub struct Insert {
     /// The text.
     pub text: String,
     /// Whether the file must have been read first. A line number is meaningless in a file that has changed.
-    pub read_rule: ReadRule,
+    pub read_rule: ReadBeforeWrite,
     /// The number of lines of context in the outcome's snippet; `None` for no snippet.
     pub snippet: Option<u64>,
 }
@@ -65,12 +65,12 @@ impl Insert {
     /// Inserts text after the first `after` lines of a file.
     pub fn new(path: impl Into<RawPath>, after: u64, text: impl Into<String>) -> Self {
         let (path, text) = (path.into(), text.into());
-        Self { path, after, text, read_rule: ReadRule::Off, snippet: None }
+        Self { path, after, text, read_rule: ReadBeforeWrite::Off, snippet: None }
     }
 }
 
 builder!(Insert {
-    with_read_rule(read_rule: ReadRule),
+    with_read_rule(read_rule: ReadBeforeWrite),
     with_snippet(snippet: Option<u64>),
 });
 

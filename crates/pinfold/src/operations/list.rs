@@ -118,7 +118,7 @@ impl List {
             glob: None,
             ignore: Vec::new(),
             include: Include::All,
-            ignore_files: IgnoreFiles::USUAL,
+            ignore_files: IgnoreFiles::STANDARD,
             details: true,
             sniff: false,
             follow: false,

@@ -14,9 +14,9 @@ use pinfold_confine::{
 use crate::glob::Filter;
 use crate::limits::{DEFAULT_MAX_LIBRARY_OUTPUT_BYTES, MAX_KEPT_BYTES, MIN_RESERVED_BYTES};
 use crate::search::{
-    BinaryNote, Collected, FileHits, FileSet, FirstPage, Hits, KeepLines, Line, MatchWindow, Named,
-    OrderedSearch, PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen, WalkSearch,
-    file_type_matcher, page,
+    BinaryNote, Collected, FileMatches, FileSet, FirstPage, FoundBy, KeepLines, Line, MatchWindow,
+    MatchedPlace, OrderedSearch, PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen,
+    WalkSearch, file_type_matcher, page,
 };
 use crate::{Error, GlobUsage, NoChange, Operation, RegexMistake, View};
 
@@ -111,7 +111,7 @@ pub struct Searched {
     pub skipped: Skipped,
 }
 
-/// A file with matches.
+/// A matching file, as the outcome returns it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Matched {
@@ -137,7 +137,7 @@ impl Search {
             path: None,
             glob: None,
             file_type: None,
-            ignore_files: IgnoreFiles::USUAL,
+            ignore_files: IgnoreFiles::STANDARD,
             max_per_file: None,
             answer: AnswerWith::Lines { before: 0, after: 0 },
             skip: 0,
@@ -223,20 +223,22 @@ impl Operation for Search {
             deadline: &deadline,
             keep: KeepLines::All(&bytes_left),
         };
-        let mut named = Named::No;
-        let AllHits { mut hits, searched, skipped, counted_all } = match self.named_file(view)? {
+        let mut found_by = FoundBy::Walk;
+        let TreeMatches { mut hits, searched, skipped, counted_all } = match self
+            .named_file(view)?
+        {
             Some(place) => {
-                named = Named::Yes;
-                let (hits, modified) = self.search_one(view, &scan, &place, named)?;
-                let hits = vec![(FileHits { place, hits }, modified)];
-                AllHits { hits, searched: 1, skipped: Skipped::default(), counted_all: true }
+                found_by = FoundBy::Path;
+                let (hits, modified) = self.search_one(view, &scan, &place, found_by)?;
+                let hits = vec![(MatchedPlace { place, matches: hits }, modified)];
+                TreeMatches { hits, searched: 1, skipped: Skipped::default(), counted_all: true }
             }
             None => self.search_all(view, &scan, filter.as_ref(), types.as_ref())?,
         };
-        hits.retain(|(hit, _)| hit.hits.count > 0);
+        hits.retain(|(matched, _)| matched.matches.count > 0);
         view.check_time()?;
         let matching_files = hits.len() as u64;
-        let matches = hits.iter().map(|(hit, _)| hit.hits.count).sum();
+        let matches = hits.iter().map(|(matched, _)| matched.matches.count).sum();
         let mut outcome = Searched {
             files: Vec::new(),
             shown: 0,
@@ -268,7 +270,7 @@ impl Operation for Search {
                     budget: self.budget,
                     line_cost: self.line_cost,
                 };
-                self.lines(view, &scan, named, window, hits, &mut outcome)?;
+                self.lines(view, &scan, found_by, window, hits, &mut outcome)?;
             }
         }
         if !outcome.counted_all {
@@ -281,8 +283,8 @@ impl Operation for Search {
 }
 
 /// The hits of a walk, how many files it searched, and how many entries it skipped.
-struct AllHits {
-    hits: Vec<(FileHits, SystemTime)>,
+struct TreeMatches {
+    hits: Vec<(MatchedPlace, SystemTime)>,
     searched: u64,
     skipped: Skipped,
     /// Whether no file was left out because the page is full.
@@ -306,8 +308,8 @@ impl Search {
         scan: &Scan<'_>,
         filter: Option<&Filter>,
         types: Option<&Types>,
-    ) -> Result<AllHits, Error> {
-        let starts = view.starts(self.path.as_ref())?;
+    ) -> Result<TreeMatches, Error> {
+        let starts = view.walk_starts(self.path.as_ref())?;
         let filter_decision = |candidate: &Candidate<'_>| {
             let by_glob =
                 filter.map_or(FilterDecision::Default, |filter| filter.filter_decision(candidate));
@@ -326,7 +328,7 @@ impl Search {
             .filter(|_| view.session().settings().index != IndexMode::Off);
         let memo = index.map(|_| view.session().result_memo().query(scan));
         let end = self.max_results.map_or(u64::MAX, |most| self.skip.saturating_add(most));
-        // The largest number is the user's way to say "no limit".
+        // The setting is a number; its largest value means no limit.
         let max_count_bytes = self.max_count_bytes.filter(|most| *most < u64::MAX);
         let stop_when = StopWhen { end, max_count_bytes };
         let sorted_by_path = self.answer != AnswerWith::Files;
@@ -342,7 +344,7 @@ impl Search {
         let (set, walked) = match collected {
             Collected::All(set, walked) => (set, walked),
             Collected::First(FirstPage { hits, searched, skipped }) => {
-                return Ok(AllHits { hits, searched, skipped, counted_all: false });
+                return Ok(TreeMatches { hits, searched, skipped, counted_all: false });
             }
         };
         let running = index.map(|index| index.begin_search());
@@ -375,7 +377,7 @@ impl Search {
         skipped.too_large += found.skipped.too_large;
         let searched = (set.files.len() as u64).saturating_sub(found.failed);
         let counted_all = !found.ended_early;
-        Ok(AllHits { hits: found.hits, searched, skipped, counted_all })
+        Ok(TreeMatches { hits: found.hits, searched, skipped, counted_all })
     }
 
     fn search_one(
@@ -383,11 +385,11 @@ impl Search {
         view: &View<'_>,
         scan: &Scan<'_>,
         place: &Place,
-        named: Named,
-    ) -> Result<(Hits, SystemTime), Error> {
+        found_by: FoundBy,
+    ) -> Result<(FileMatches, SystemTime), Error> {
         let path = || self.path.clone().unwrap_or_else(|| view.session().absolute(place).into());
         let mut file = view.open_place(place).map_err(|error| Error::from_read(&path(), error))?;
-        let hits = Scanner::new(scan).search(&mut file, named);
+        let hits = Scanner::new(scan).search(&mut file, found_by);
         let hits = hits.map_err(|error| view.path_error(&path(), error))?;
         Ok((hits, file.meta().modified))
     }
@@ -397,21 +399,21 @@ impl Search {
         &self,
         view: &View<'_>,
         scan: &Scan<'_>,
-        named: Named,
+        found_by: FoundBy,
         window: MatchWindow,
-        hits: Vec<(FileHits, SystemTime)>,
+        hits: Vec<(MatchedPlace, SystemTime)>,
         outcome: &mut Searched,
     ) -> Result<(), Error> {
         let bytes = self.budget.saturating_add(1);
         let again = |place: &Place, (from, to): (u64, u64)| {
             let scan = Scan { keep: KeepLines::Window { from, to, bytes }, ..*scan };
-            match self.search_one(view, &scan, place, named) {
+            match self.search_one(view, &scan, place, found_by) {
                 // The file was removed or replaced, so it has no matches.
-                Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
+                Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(FileMatches::default()),
                 other => other.map(|(hits, _)| hits),
             }
         };
-        let files = hits.into_iter().map(|(hit, _)| hit).collect();
+        let files = hits.into_iter().map(|(matched, _)| matched).collect();
         let shown = page(files, window, |place| view.session().absolute(place), again)?;
         outcome.shown = shown.matches;
         outcome.total = shown.total;
@@ -423,12 +425,12 @@ impl Search {
     }
 
     /// Puts the files on this page into the outcome.
-    fn rows(&self, hits: Vec<(FileHits, SystemTime)>, outcome: &mut Searched) {
+    fn rows(&self, hits: Vec<(MatchedPlace, SystemTime)>, outcome: &mut Searched) {
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
         let most =
             self.max_results.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let hits = hits.into_iter().skip(skip).take(most);
-        let row = |(FileHits { place, hits }, _)| Matched {
+        let row = |(MatchedPlace { place, matches: hits }, _)| Matched {
             place,
             count: hits.count,
             lines: Vec::new(),

@@ -243,7 +243,7 @@ impl Update {
                 character: missing.character.escape_debug().to_string(),
                 line: missing.line,
             },
-            PlaceProblem::Interrupted => view.timed_out(&path),
+            PlaceProblem::TimedOut => view.timed_out(&path),
         }
     }
 }

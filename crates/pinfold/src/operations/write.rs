@@ -9,7 +9,7 @@ use crate::change::Replace;
 use crate::ledger::Freshness;
 use crate::limits::{MAX_CHANGED_BYTES, MAX_COMPARED_BYTES};
 use crate::media::{check_notebook, has_notebook_name};
-use crate::{ChangeSet, Error, Operation, ReadRule, View};
+use crate::{ChangeSet, Error, Operation, ReadBeforeWrite, View};
 
 /// Creates a file, or replaces its whole content.
 ///
@@ -43,7 +43,7 @@ pub struct Write {
     /// What to do if the file exists.
     pub existing: Existing,
     /// Whether an existing file must have been read first.
-    pub read_rule: ReadRule,
+    pub read_rule: ReadBeforeWrite,
     /// The mode of a new file; `None` for the default.
     pub mode: Option<u32>,
     /// The notation of the diff in the receipt. With `None`, only a dry run has a diff.
@@ -103,7 +103,7 @@ impl Write {
             encoding: Encoding::UTF_8,
             parents: Parents::Make,
             existing: Existing::Replace,
-            read_rule: ReadRule::Off,
+            read_rule: ReadBeforeWrite::Off,
             mode: None,
             diff_format: None,
             counts_lines: true,
@@ -116,7 +116,7 @@ builder!(Write {
     with_encoding(encoding: Encoding),
     with_parents(parents: Parents),
     with_existing(existing: Existing),
-    with_read_rule(read_rule: ReadRule),
+    with_read_rule(read_rule: ReadBeforeWrite),
     with_mode(mode: Option<u32>),
     with_diff_format(diff_format: Option<DiffFormat>),
     with_counts_lines(counts_lines: bool),

@@ -51,7 +51,7 @@ pub(crate) struct ContentCache(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    contents: HashMap<u64, Kept, BuildHasherDefault<VersionHasher>>,
+    contents: HashMap<u64, CachedContent, BuildHasherDefault<VersionHasher>>,
     /// The cached version of each path, by a hash of the path.
     versions: HashMap<u64, u64, BuildHasherDefault<VersionHasher>>,
     /// The versions in the order of eviction. Some of them are no longer cached.
@@ -61,7 +61,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedContent {
     content: Arc<Content>,
     /// The hash of its path.
     path: u64,
@@ -70,7 +70,8 @@ struct Kept {
 }
 
 /// The memory of a content, in addition to its bytes.
-const OVERHEAD: usize = 2 * size_of::<(u64, Kept)>() + size_of::<Content>() + 6 * size_of::<u64>();
+const OVERHEAD: usize =
+    2 * size_of::<(u64, CachedContent)>() + size_of::<Content>() + 6 * size_of::<u64>();
 
 impl ContentCache {
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -119,7 +120,7 @@ impl ContentCache {
         if let Some(old) = state.versions.get(&path).copied() {
             state.remove(old);
         }
-        let kept = Kept { content: Arc::new(content), path, is_used: false };
+        let kept = CachedContent { content: Arc::new(content), path, is_used: false };
         state.contents.insert(version, kept);
         state.versions.insert(path, version);
         state.bytes += size;

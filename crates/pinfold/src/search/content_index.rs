@@ -117,7 +117,7 @@ impl ContentIndex {
         &self,
         set: &FileSet,
         pattern: &CompiledPattern,
-        spans_lines: bool,
+        multiline: bool,
     ) -> Option<Vec<u32>> {
         let query = pattern.query();
         if query.is_all() {
@@ -134,11 +134,11 @@ impl ContentIndex {
             (state.coverage(set), segments)
         };
         let mut possible = coverage.unknown.clone();
-        if spans_lines {
+        if multiline {
             possible.extend(&coverage.with_nul);
         }
-        // A search that may be refused as too costly has to be tried.
-        let longest = if spans_lines { coverage.longest } else { coverage.longest_line.into() };
+        // The regex engine refuses a text that takes too many steps. Such a file is searched, so that the answer reports it.
+        let longest = if multiline { coverage.longest } else { coverage.longest_line.into() };
         if pattern.may_be_refused(longest) {
             let numbers = set.files.iter().zip(0..);
             let refused = numbers.filter(|(file, _)| pattern.may_be_refused(file.len));
@@ -146,7 +146,7 @@ impl ContentIndex {
         }
         for (segment, files) in segments.iter().zip(&coverage.segments) {
             let Some(segment) = segment else { continue };
-            let numbers = segment.candidates(query, spans_lines).map(|text| files[text as usize]);
+            let numbers = segment.candidates(query, multiline).map(|text| files[text as usize]);
             possible.extend(numbers.filter(|number| *number != NO_FILE));
         }
         possible.sort_unstable();

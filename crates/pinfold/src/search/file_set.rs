@@ -17,7 +17,7 @@ use crate::limits::MAX_LEFT_OUT_NAMES;
 use crate::policy::Policy;
 use crate::search::content_index::ContentIndex;
 use crate::search::coverage::Coverage;
-use crate::search::memo::QueryMemo;
+use crate::search::memo::QueryResults;
 use crate::search::name_table::NameTable;
 use crate::search::set_changes::SetChanges;
 use crate::search::set_link::SetLink;
@@ -45,7 +45,7 @@ pub(crate) struct FileSet {
     pub(crate) links: Vec<SetLink>,
     /// The number of entries that the walk left out.
     pub(crate) skipped: Skipped,
-    pub(crate) left_out: Arc<LeftOutEntries>,
+    pub(crate) left_out: Arc<SkippedEntries>,
     /// How many entries of each directory were left out, not counting directories.
     pub(super) left_out_counts: Arc<HashMap<DirectoryKey, LeftOutCount>>,
     /// The paths of the files, if the set is for finding files by name.
@@ -63,7 +63,7 @@ pub(crate) enum Collected {
 
 /// Entries that one walk left out and another may show.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LeftOutEntries {
+pub(crate) struct SkippedEntries {
     /// The names of hidden or ignored entries. `None` if there are too many.
     pub(crate) names: Option<HashSet<Vec<u8>>>,
     /// Entries that policy withholds, with their paths below the start of the walk.
@@ -108,13 +108,13 @@ impl Request {
 /// The cached sets of a session's last searches.
 #[derive(Debug, Default)]
 pub(crate) struct FileSetCache {
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<CachedSet>>,
     /// Requests that were made once, in watched trees.
     requested_once: Mutex<Vec<Request>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedSet {
     request: Request,
     stamps: Vec<TreeStamp>,
     set: Arc<FileSet>,
@@ -151,7 +151,7 @@ impl FileSetCache {
         if kept.len() >= MAX_KEPT {
             kept.remove(0);
         }
-        kept.push(Kept { request, stamps, set: set.clone() });
+        kept.push(CachedSet { request, stamps, set: set.clone() });
     }
 
     /// Notes that a request was made in a watched tree. From the second time on, a set is worth its cost.
@@ -179,7 +179,7 @@ impl FileSet {
         filter: SetFilter,
         filter_decision: FilterBy<'_>,
         search: Option<&WalkSearch<'_>>,
-        memo: Option<&QueryMemo>,
+        memo: Option<&QueryResults>,
     ) -> Result<Collected, Error> {
         let request = Request::new(view, starts, Selection::Searched(filter));
         let stamps = caches_sets(view).then(|| view.session().workspace().tree_stamps(starts));
@@ -250,7 +250,7 @@ impl FileSet {
         let starts = &request.starts;
         let ThreadFiles { files, links, names, withheld, left_out_counts, .. } = part;
         let names = Some(names).filter(|names| names.len() < MAX_LEFT_OUT_NAMES);
-        let left_out = LeftOutEntries { names, withheld };
+        let left_out = SkippedEntries { names, withheld };
         let left_out_counts = Arc::new(left_out_counts.into_iter().collect());
         let names = by_name.then(|| {
             let mut table = NameTable::default();

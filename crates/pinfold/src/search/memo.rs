@@ -8,15 +8,15 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::limits::{MAX_MEMO_BYTES, MAX_MEMO_FILE_BYTES, MAX_MEMO_QUERIES};
-use crate::search::{BinaryNote, Hits, Line, Scan, ScanMode, SearchPattern};
+use crate::search::{BinaryNote, FileMatches, Line, Scan, ScanMode, SearchPattern};
 
 /// The results of the last searches.
 #[derive(Debug, Default)]
-pub(crate) struct ResultMemo(Mutex<Vec<Arc<QueryMemo>>>);
+pub(crate) struct ResultCache(Mutex<Vec<Arc<QueryResults>>>);
 
 /// The result of one query in each file.
 #[derive(Debug)]
-pub(crate) struct QueryMemo {
+pub(crate) struct QueryResults {
     query: Query,
     state: Mutex<State>,
 }
@@ -75,9 +75,9 @@ impl Hasher for VersionHasher {
     }
 }
 
-impl ResultMemo {
+impl ResultCache {
     /// The results of a query. The least recently used query is evicted.
-    pub(crate) fn query(&self, scan: &Scan<'_>) -> Arc<QueryMemo> {
+    pub(crate) fn query(&self, scan: &Scan<'_>) -> Arc<QueryResults> {
         let query = Query {
             search_pattern: scan.pattern.source().clone(),
             exclude: scan.exclude.map(|exclude| exclude.source().clone()),
@@ -89,7 +89,7 @@ impl ResultMemo {
         let known = queries.iter().position(|known| known.query == query);
         let memo = match known.map(|number| queries.remove(number)) {
             Some(memo) => memo,
-            None => Arc::new(QueryMemo { query, state: Mutex::default() }),
+            None => Arc::new(QueryResults { query, state: Mutex::default() }),
         };
         let mut bytes = 0;
         // From the newest to the oldest.
@@ -105,23 +105,23 @@ impl ResultMemo {
     }
 }
 
-impl QueryMemo {
+impl QueryResults {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The results in the files with these versions.
-    pub(crate) fn get(&self, versions: impl Iterator<Item = u64>) -> Vec<Option<Hits>> {
+    pub(crate) fn get(&self, versions: impl Iterator<Item = u64>) -> Vec<Option<FileMatches>> {
         let state = self.lock();
         let result = |version| {
             let FileResult { count, lines, note } = state.results.get(&version)?.clone();
-            Some(Hits { count, lines, first: 0, note })
+            Some(FileMatches { count, lines, first: 0, note })
         };
         versions.map(result).collect()
     }
 
     /// Stores the results in files with these versions.
-    pub(crate) fn put<'h>(&self, results: impl Iterator<Item = (u64, &'h Hits)>) {
+    pub(crate) fn put<'h>(&self, results: impl Iterator<Item = (u64, &'h FileMatches)>) {
         let mut state = self.lock();
         for (version, hits) in results {
             let (count, lines, note) = (hits.count, hits.lines.clone(), hits.note);
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn results_in_outdated_versions_do_not_pile_up() {
-        let memo = QueryMemo { query: query(), state: Mutex::default() };
-        let hits = Hits { count: 1, lines: None, first: 0, note: None };
+        let memo = QueryResults { query: query(), state: Mutex::default() };
+        let hits = FileMatches { count: 1, lines: None, first: 0, note: None };
         let versions = |round: u64| (0..10).map(move |file| 10 * round + file);
         for round in 0..1_000 {
             memo.put(versions(round).map(|version| (version, &hits)));
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_search_of_a_part_forgets_nothing_of_the_whole() {
-        let memo = QueryMemo { query: query(), state: Mutex::default() };
-        let hits = Hits { count: 1, lines: None, first: 0, note: None };
+        let memo = QueryResults { query: query(), state: Mutex::default() };
+        let hits = FileMatches { count: 1, lines: None, first: 0, note: None };
         memo.put((0..1_000).map(|version| (version, &hits)));
         let all: Vec<u64> = (0..1_000).collect();
         memo.forget_outdated(all.iter().copied());

@@ -14,9 +14,9 @@ use crate::Progress;
 use crate::limits::MAX_KEPT_FILE_BYTES;
 use crate::search::content_cache::ContentCache;
 use crate::search::file_set::FileSet;
-use crate::search::memo::QueryMemo;
+use crate::search::memo::QueryResults;
 use crate::search::walk_search::WalkResults;
-use crate::search::{FileHits, Hits, KeepLines, Named, Scan, ScanMode, Scanner};
+use crate::search::{FileMatches, FoundBy, KeepLines, MatchedPlace, Scan, ScanMode, Scanner};
 
 /// The maximum number of threads. More would wait for each other, not for the disk.
 const MAX_THREADS: usize = 8;
@@ -40,7 +40,7 @@ pub(crate) struct StopWhen {
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     /// In the order of the results.
-    pub(crate) hits: Vec<(FileHits, SystemTime)>,
+    pub(crate) hits: Vec<(MatchedPlace, SystemTime)>,
     /// How many files could not be searched.
     pub(crate) failed: u64,
     pub(crate) skipped: Skipped,
@@ -52,7 +52,7 @@ pub(crate) struct Results {
 #[derive(Default)]
 struct Batch {
     is_done: bool,
-    hits: Vec<(FileHits, SystemTime)>,
+    hits: Vec<(MatchedPlace, SystemTime)>,
     skipped: Skipped,
     failed: u64,
 }
@@ -65,7 +65,7 @@ pub(crate) struct OrderedSearch<'s> {
     /// The numbers of the files to search, in order.
     pub(crate) order: &'s [u32],
     pub(crate) stop_when: StopWhen,
-    pub(crate) memo: Option<&'s QueryMemo>,
+    pub(crate) memo: Option<&'s QueryResults>,
     pub(crate) contents: Option<&'s ContentCache>,
     /// The results of files that were already searched.
     pub(crate) walked: &'s WalkResults,
@@ -175,37 +175,40 @@ impl Shared<'_> {
                 return Err(ConfineError::TimedOut);
             }
             self.search.progress.count_entry();
-            let mut hit = |hits, modified| {
-                batch.hits.push((FileHits { place: file.file.place(), hits }, modified));
+            let mut matched = |hits, modified| {
+                batch
+                    .hits
+                    .push((MatchedPlace { place: file.file.place(), matches: hits }, modified));
             };
             let content = contents.next().flatten();
             if let Some(hits) = known.next().flatten() {
                 if hits.count > 0 {
-                    hit(hits, file.modified);
+                    matched(hits, file.modified);
                 }
                 continue;
             }
-            let found =
-                if let Some((hits, modified)) = self.search.walked.get(*number, file.version) {
-                    Ok((hits, modified.unwrap_or(file.modified)))
-                } else if let Some(content) = content {
-                    scanner.search_content(&content).map(|hits| (hits, file.modified))
-                } else {
-                    opener.open(&file.file).and_then(|mut opened| {
-                        let kept = scanner.search_keeping(&mut opened, Named::No, self.max_kept)?;
-                        if let (Some(contents), Some(content)) = (self.search.contents, kept.1) {
-                            contents.put(file, content);
-                        }
-                        Ok((kept.0, opened.meta().modified))
-                    })
-                };
+            let found = if let Some((hits, modified)) =
+                self.search.walked.get(*number, file.version)
+            {
+                Ok((hits, modified.unwrap_or(file.modified)))
+            } else if let Some(content) = content {
+                scanner.search_content(&content).map(|hits| (hits, file.modified))
+            } else {
+                opener.open(&file.file).and_then(|mut opened| {
+                    let kept = scanner.search_keeping(&mut opened, FoundBy::Walk, self.max_kept)?;
+                    if let (Some(contents), Some(content)) = (self.search.contents, kept.1) {
+                        contents.put(file, content);
+                    }
+                    Ok((kept.0, opened.meta().modified))
+                })
+            };
             match found {
                 Ok((hits, modified)) => {
                     if self.search.memo.is_some() {
                         searched.push((file.version, hits.clone()));
                     }
                     if hits.count > 0 {
-                        hit(hits, modified);
+                        matched(hits, modified);
                     }
                     continue;
                 }
@@ -240,7 +243,7 @@ impl Shared<'_> {
             state.rows += state.batches[state.done]
                 .hits
                 .iter()
-                .map(|(hit, _)| rows_of(self.search.scan.mode, &hit.hits))
+                .map(|(matched, _)| rows_of(self.search.scan.mode, &matched.matches))
                 .sum::<u64>();
             state.done += 1;
             if let KeepLines::All(bytes_left) = self.search.scan.keep
@@ -261,7 +264,7 @@ impl Shared<'_> {
 }
 
 /// The number of rows that a matching file has in the results.
-pub(super) fn rows_of(mode: ScanMode, hits: &Hits) -> u64 {
+pub(super) fn rows_of(mode: ScanMode, hits: &FileMatches) -> u64 {
     match mode {
         ScanMode::Lines { .. } => hits.count,
         ScanMode::Files | ScanMode::Count => 1,
@@ -284,10 +287,10 @@ fn collected(
         found.skipped.too_large += batch.skipped.too_large;
         found.skipped.unreadable += batch.skipped.unreadable;
         found.failed += batch.failed;
-        for (hit, modified) in batch.hits {
+        for (matched, modified) in batch.hits {
             if !ended_early || counted <= stop_when.end {
-                counted += rows_of(mode, &hit.hits);
-                found.hits.push((hit, modified));
+                counted += rows_of(mode, &matched.matches);
+                found.hits.push((matched, modified));
             }
         }
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pinfold_confine::Place;
 
-use crate::search::{BinaryNote, Hits, Line, Role};
+use crate::search::{BinaryNote, FileMatches, Line, Role};
 
-/// A file with matches.
+/// The matches in one file.
 #[derive(Debug)]
-pub(crate) struct FileHits {
+pub(crate) struct MatchedPlace {
     pub(crate) place: Place,
-    pub(crate) hits: Hits,
+    pub(crate) matches: FileMatches,
 }
 
 /// The matching lines of one page.
@@ -55,15 +55,15 @@ pub struct PageLine<'l> {
 /// `path_of` is a file's absolute path. `again` searches a file whose lines were
 /// not kept, for the matches with these numbers.
 pub(crate) fn page<E>(
-    files: Vec<FileHits>,
+    files: Vec<MatchedPlace>,
     request: MatchWindow,
     path_of: impl Fn(&Place) -> String,
-    mut again: impl FnMut(&Place, (u64, u64)) -> Result<Hits, E>,
+    mut again: impl FnMut(&Place, (u64, u64)) -> Result<FileMatches, E>,
 ) -> Result<MatchPage, E> {
     let end = request.skip.saturating_add(request.max_matches);
     let mut shown = MatchPage::default();
     let mut filler = PageFiller { request, left: request.budget, any: false, full: false };
-    for FileHits { place, mut hits } in files {
+    for MatchedPlace { place, matches: mut hits } in files {
         let first = shown.total;
         let window = (request.skip.saturating_sub(first), end.saturating_sub(first));
         let in_window = |count: u64| first < end && count > window.0;

@@ -33,7 +33,7 @@ pub(crate) enum ScanMode {
 
 /// The matches in a file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hits {
+pub(crate) struct FileMatches {
     /// The number of matching lines; or the number of matches, if they are counted and can span lines.
     pub(crate) count: u64,
     /// The lines; `None` if there were too many to keep.
@@ -106,11 +106,11 @@ pub(crate) struct Scanner<'s> {
     buffer: Vec<u8>,
 }
 
-/// Whether the call names the file, or a walk found it.
+/// How a file was found: the call names its path, or a walk found it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Named {
-    Yes,
-    No,
+pub(crate) enum FoundBy {
+    Path,
+    Walk,
 }
 
 impl<'s> Scanner<'s> {
@@ -131,23 +131,28 @@ impl<'s> Scanner<'s> {
     }
 
     /// Searches a file.
-    pub(crate) fn search(&mut self, file: &mut File, named: Named) -> Result<Hits, ConfineError> {
-        Ok(self.search_keeping(file, named, None)?.0)
+    pub(crate) fn search(
+        &mut self,
+        file: &mut File,
+        found_by: FoundBy,
+    ) -> Result<FileMatches, ConfineError> {
+        Ok(self.search_keeping(file, found_by, None)?.0)
     }
 
     /// Searches a file. Also returns its content, if that has at most `max_kept` bytes. Without `max_kept`, it never does.
     pub(crate) fn search_keeping(
         &mut self,
         file: &mut File,
-        named: Named,
+        found_by: FoundBy,
         max_kept: Option<u64>,
-    ) -> Result<(Hits, Option<Content>), ConfineError> {
-        let whole = match named {
-            Named::Yes => MAX_WHOLE_NAMED_FILE_BYTES,
-            Named::No => MAX_WHOLE_FILE_BYTES.max(max_kept.unwrap_or(0)),
+    ) -> Result<(FileMatches, Option<Content>), ConfineError> {
+        let whole = match found_by {
+            FoundBy::Path => MAX_WHOLE_NAMED_FILE_BYTES,
+            FoundBy::Walk => MAX_WHOLE_FILE_BYTES.max(max_kept.unwrap_or(0)),
         };
-        // All of it, or a line of it; a file that is named is read once more where matches span lines.
-        let copies = if named == Named::Yes { 2 } else { 1 };
+        // A search holds the whole file, or its longest line, in memory. A file that the call names is copied once more
+        // if matches may span lines.
+        let copies = if found_by == FoundBy::Path { 2 } else { 1 };
         let most = copies * file.meta().len.min(MAX_SEARCH_HEAP_BYTES as u64);
         let _permit = reserve_file(most, self.scan.deadline)
             .map_err(|DeadlinePassed| ConfineError::TimedOut)?;
@@ -156,7 +161,7 @@ impl<'s> Scanner<'s> {
             file.rewind();
             self.matcher.set_text(TextKind::Unknown);
             let reader = DeadlineReader { inner: file, deadline: self.scan.deadline };
-            let hits = self.collect(named, true, |searcher, matcher, sink| {
+            let hits = self.collect(found_by, true, |searcher, matcher, sink| {
                 searcher.search_reader(matcher, reader, sink)
             });
             return Ok((hits?, None));
@@ -167,27 +172,30 @@ impl<'s> Scanner<'s> {
         let needs_ascii = kept || self.matcher.has_ascii_matcher();
         let properties =
             if needs_ascii { TextProperties::of(text) } else { TextProperties::of_unknown(text) };
-        let hits = self.search_text(text, properties, named);
+        let hits = self.search_text(text, properties, found_by);
         let content = kept.then(|| Content { bytes: text.into(), properties });
         self.buffer = buffer;
         Ok((hits?, content))
     }
 
     /// Searches the content of a file that a walk found.
-    pub(crate) fn search_content(&mut self, content: &Content) -> Result<Hits, ConfineError> {
-        self.search_text(&content.bytes, content.properties, Named::No)
+    pub(crate) fn search_content(
+        &mut self,
+        content: &Content,
+    ) -> Result<FileMatches, ConfineError> {
+        self.search_text(&content.bytes, content.properties, FoundBy::Walk)
     }
 
     fn search_text(
         &mut self,
         text: &[u8],
         properties: TextProperties,
-        named: Named,
-    ) -> Result<Hits, ConfineError> {
+        found_by: FoundBy,
+    ) -> Result<FileMatches, ConfineError> {
         // Ripgrep maps a named file into memory and searches all of it at once.
-        let at_once = match named {
-            Named::Yes => properties.has_nul_or_bom || text.len() as u64 <= MAX_WHOLE_FILE_BYTES,
-            Named::No => !properties.has_nul_or_bom,
+        let at_once = match found_by {
+            FoundBy::Path => properties.has_nul_or_bom || text.len() as u64 <= MAX_WHOLE_FILE_BYTES,
+            FoundBy::Walk => !properties.has_nul_or_bom,
         };
         let spans_lines = || self.searcher.multi_line_with_matcher(&self.matcher);
         self.matcher.set_text(if properties.is_ascii {
@@ -198,7 +206,7 @@ impl<'s> Scanner<'s> {
             TextKind::Mixed
         });
         let deadline = self.scan.deadline;
-        self.collect(named, properties.has_nul_or_bom, |searcher, matcher, sink| {
+        self.collect(found_by, properties.has_nul_or_bom, |searcher, matcher, sink| {
             if at_once {
                 searcher.search_slice(matcher, text, sink)
             } else {
@@ -211,19 +219,19 @@ impl<'s> Scanner<'s> {
     /// order mark.
     fn collect(
         &mut self,
-        named: Named,
+        found_by: FoundBy,
         has_nul_or_bom: bool,
         search: impl FnOnce(&mut Searcher, &BoundedMatcher<'s>, &mut Collector<'_>) -> io::Result<()>,
-    ) -> Result<Hits, ConfineError> {
+    ) -> Result<FileMatches, ConfineError> {
         // Like ripgrep: a NUL byte ends the search of a file that the walk found, but not of a named file.
-        self.searcher.set_binary_detection(match named {
+        self.searcher.set_binary_detection(match found_by {
             _ if !has_nul_or_bom => BinaryDetection::none(),
-            Named::Yes => BinaryDetection::convert(0),
-            Named::No => BinaryDetection::quit(0),
+            FoundBy::Path => BinaryDetection::convert(0),
+            FoundBy::Walk => BinaryDetection::quit(0),
         });
-        let mut sink = Collector::new(self.scan, &self.matcher, named);
+        let mut sink = Collector::new(self.scan, &self.matcher, found_by);
         match search(&mut self.searcher, &self.matcher, &mut sink) {
-            Ok(()) => Ok(sink.into_hits()),
+            Ok(()) => Ok(sink.into_matches()),
             Err(_) if self.scan.deadline.has_passed() => Err(ConfineError::TimedOut),
             Err(_) if self.matcher.too_costly.take() => Err(ConfineError::TooLarge),
             // The searcher reports a line that exceeds the heap limit only by this text; a test pins it.

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::time::SystemTime;
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, FilterDecision, Kind, LeftOut, Place, Skipped, Visitor,
+    Candidate, Error as ConfineError, FilterDecision, Kind, Place, SkipReason, Skipped, Visitor,
     WalkEntry,
 };
 
 use crate::limits::MAX_LEFT_OUT_NAMES;
-use crate::search::Hits;
+use crate::search::FileMatches;
 use crate::search::file_set::{Request, Selection, SetFile};
 use crate::search::set_link::SetLink;
 use crate::search::walk_search::{ThreadSearch, WalkSearch};
@@ -60,7 +60,7 @@ pub(super) fn walk(
         whole.names.extend(part.names);
         whole.withheld.extend(part.withheld);
         whole.left_out_counts.extend(part.left_out_counts);
-        whole.hits.extend(search.into_iter().flat_map(ThreadSearch::into_hits));
+        whole.hits.extend(search.into_iter().flat_map(ThreadSearch::into_matches));
     }
     // Each part is sorted, so this only merges them.
     whole.sort();
@@ -86,7 +86,7 @@ pub(super) struct FoundFile {
 pub(super) struct ThreadFiles {
     pub(super) files: Vec<FoundFile>,
     /// The matches in files that were searched, by the files' versions.
-    pub(super) hits: Vec<(u64, (Hits, SystemTime))>,
+    pub(super) hits: Vec<(u64, (FileMatches, SystemTime))>,
     pub(super) left_out_counts: Vec<(DirectoryKey, LeftOutCount)>,
     /// Whether the set is for finding files by name. The fields after this one are needed only for that.
     by_name: bool,
@@ -139,8 +139,8 @@ impl Visitor for FileSetVisitor<'_> {
         self.part.sort();
     }
 
-    fn leave_out(&mut self, candidate: &Candidate<'_>, why: LeftOut) {
-        self.part.leave_out(candidate, why);
+    fn skip(&mut self, candidate: &Candidate<'_>, why: SkipReason) {
+        self.part.skip(candidate, why);
     }
 }
 
@@ -150,23 +150,23 @@ impl ThreadFiles {
         self.files.sort_by(|one, other| one.file.file.by_path(&other.file.file));
     }
 
-    fn leave_out(&mut self, candidate: &Candidate<'_>, why: LeftOut) {
+    fn skip(&mut self, candidate: &Candidate<'_>, why: SkipReason) {
         if candidate.kind != Kind::Directory {
             let count = self.left_out_count(candidate);
             match why {
-                LeftOut::Hidden => count.hidden += 1,
-                LeftOut::Ignored => count.ignored += 1,
-                LeftOut::NotVisible => count.withheld += 1,
+                SkipReason::Hidden => count.hidden += 1,
+                SkipReason::Ignored => count.ignored += 1,
+                SkipReason::Withheld => count.withheld += 1,
             }
         }
         if !self.by_name {
             return;
         }
         match why {
-            LeftOut::NotVisible => {
+            SkipReason::Withheld => {
                 self.withheld.push((candidate.below_start().to_vec(), candidate.kind));
             }
-            LeftOut::Hidden | LeftOut::Ignored => {
+            SkipReason::Hidden | SkipReason::Ignored => {
                 if self.names.len() < MAX_LEFT_OUT_NAMES && !self.names.contains(candidate.name()) {
                     self.names.insert(candidate.name().to_vec());
                 }

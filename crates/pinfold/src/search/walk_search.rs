@@ -12,10 +12,10 @@ use std::time::SystemTime;
 
 use pinfold_confine::{Error as ConfineError, Metadata, Skipped, WalkEntry};
 
-use crate::search::memo::{QueryMemo, VersionHasher};
+use crate::search::memo::{QueryResults, VersionHasher};
 use crate::search::ordered::rows_of;
 use crate::search::set_walk::FoundFile;
-use crate::search::{FileHits, Hits, KeepLines, Named, Scan, Scanner, StopWhen};
+use crate::search::{FileMatches, FoundBy, KeepLines, MatchedPlace, Scan, Scanner, StopWhen};
 
 /// The search that the threads of a walk share.
 pub(crate) struct WalkSearch<'s> {
@@ -103,7 +103,7 @@ impl<'s> WalkSearch<'s> {
         files: &[FoundFile],
         results: &WalkResults,
         skipped: Skipped,
-        memo: Option<&QueryMemo>,
+        memo: Option<&QueryResults>,
     ) -> Option<FirstPage> {
         let most = self.stop_when.max_count_bytes?;
         let page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ impl<'s> WalkSearch<'s> {
         if rest.iter().map(|file| file.file.len).sum::<u64>() <= most {
             return None;
         }
-        let nothing = Hits::default();
+        let nothing = FileMatches::default();
         let (mut hits, mut searched) = (Vec::new(), 0);
         for FoundFile { file, was_searched, .. } in first {
             searched += u64::from(*was_searched);
@@ -123,8 +123,8 @@ impl<'s> WalkSearch<'s> {
                 memo.put([(file.version, found)].into_iter());
             }
             if let Some((found, modified)) = found {
-                let hit = FileHits { place: file.file.place(), hits: found.clone() };
-                hits.push((hit, *modified));
+                let matched = MatchedPlace { place: file.file.place(), matches: found.clone() };
+                hits.push((matched, *modified));
             }
         }
         Some(FirstPage { hits, searched, skipped })
@@ -133,7 +133,7 @@ impl<'s> WalkSearch<'s> {
 
 /// The results of the files before the end of the page, where the rest is not counted.
 pub(crate) struct FirstPage {
-    pub(crate) hits: Vec<(FileHits, SystemTime)>,
+    pub(crate) hits: Vec<(MatchedPlace, SystemTime)>,
     /// How many files were searched.
     pub(crate) searched: u64,
     pub(crate) skipped: Skipped,
@@ -143,7 +143,7 @@ pub(crate) struct FirstPage {
 pub(super) struct ThreadSearch<'s> {
     search: &'s WalkSearch<'s>,
     scanner: Scanner<'s>,
-    hits: Vec<(u64, (Hits, SystemTime))>,
+    hits: Vec<(u64, (FileMatches, SystemTime))>,
 }
 
 impl<'s> ThreadSearch<'s> {
@@ -161,7 +161,7 @@ impl<'s> ThreadSearch<'s> {
         }
         // If it fails, it is tried again after the walk, where failures are counted.
         let Ok((mut opened, version, meta)) = found.open_with_version() else { return Ok(None) };
-        let hits = match self.scanner.search(&mut opened, Named::No) {
+        let hits = match self.scanner.search(&mut opened, FoundBy::Walk) {
             Ok(hits) => hits,
             Err(error @ ConfineError::TimedOut) => return Err(error),
             Err(_) => return Ok(None),
@@ -185,7 +185,7 @@ impl<'s> ThreadSearch<'s> {
     }
 
     /// The matches, by the versions of the files.
-    pub(super) fn into_hits(self) -> Vec<(u64, (Hits, SystemTime))> {
+    pub(super) fn into_matches(self) -> Vec<(u64, (FileMatches, SystemTime))> {
         self.hits
     }
 }
@@ -195,24 +195,28 @@ impl<'s> ThreadSearch<'s> {
 pub(crate) struct WalkResults {
     /// The version of each file of the set that was searched; 0 for other files.
     searched: Vec<u64>,
-    hits: HashMap<u64, (Hits, SystemTime), BuildHasherDefault<VersionHasher>>,
+    hits: HashMap<u64, (FileMatches, SystemTime), BuildHasherDefault<VersionHasher>>,
 }
 
 impl WalkResults {
     pub(super) fn new(
         files: &[FoundFile],
-        hits: impl Iterator<Item = (u64, (Hits, SystemTime))>,
+        hits: impl Iterator<Item = (u64, (FileMatches, SystemTime))>,
     ) -> Self {
         let version = |file: &FoundFile| if file.was_searched { file.file.version } else { 0 };
         Self { searched: files.iter().map(version).collect(), hits: hits.collect() }
     }
 
     /// The result in a file with this version. Returns `None` if that was not searched.
-    pub(super) fn get(&self, number: u32, version: u64) -> Option<(Hits, Option<SystemTime>)> {
+    pub(super) fn get(
+        &self,
+        number: u32,
+        version: u64,
+    ) -> Option<(FileMatches, Option<SystemTime>)> {
         let is_searched = self.searched.get(number as usize) == Some(&version);
         is_searched.then(|| match self.hits.get(&version) {
             Some((hits, modified)) => (hits.clone(), Some(*modified)),
-            None => (Hits::default(), None),
+            None => (FileMatches::default(), None),
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::search::FileSetCache;
 impl Session {
     /// Another session on the same workspace, which has read nothing yet.
     #[must_use]
-    pub fn another(&self) -> Self {
+    pub fn for_another_agent(&self) -> Self {
         Self {
             turn: Arc::default(),
             id: fresh_id().unwrap_or_default(),

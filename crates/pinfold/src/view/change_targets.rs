@@ -88,7 +88,7 @@ impl View<'_> {
 
     /// Records the access for the audit log. Fails if policy denies the path by its name.
     fn try_access(&self, access: Access, path: &RawPath) -> Result<(), Error> {
-        self.call.audit_trace().tried(access, Some(path.as_str()));
+        self.call.audit_trace().record_attempt(access, Some(path.as_str()));
         self.check_name(path)
     }
 

@@ -9,7 +9,7 @@ use pinfold::operations::{
 };
 use pinfold::{
     Access, ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Denial, Encoding, Error,
-    JournalSetting, Mode, ReadRule, Reason, Session, Settings,
+    JournalSetting, Mode, ReadBeforeWrite, Reason, Session, Settings,
 };
 
 use crate::{denial, denying, edit, permissions, session, workspace};
@@ -98,10 +98,10 @@ fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
     assert!(matches!(denial(&session, &Write::new("src/b.txt", "1")), Denial::User(None)));
     assert!(matches!(denial(&session, &Delete::new("src/a.txt")), Denial::User(None)));
     // Another conversation has been allowed nothing.
-    assert_ne!(session.another().id(), session.id());
+    assert_ne!(session.for_another_agent().id(), session.id());
     let other = Person::saying(&[ApprovalAnswer::Denied(None)]);
     let call = CallOptions::default().with_approver(Arc::new(other.clone()) as Arc<dyn Approver>);
-    let refused = session.another().perform_with(&Write::new("src/a.txt", "3"), &call);
+    let refused = session.for_another_agent().perform_with(&Write::new("src/a.txt", "3"), &call);
     assert!(matches!(refused, Err(Error::Denied { .. })));
     assert_eq!(other.asked().len(), 1);
 }
@@ -367,10 +367,10 @@ fn a_deny_rule_beats_a_file_that_was_not_read() {
     let dir = workspace();
     let session = denying(&dir, &["Edit(src/**)"]);
     let rule = Denial::Policy(Reason::Rule("Edit(src/**)".into()));
-    let edit = edit("src/a.txt", "plain", "fancy").with_read_rule(ReadRule::Require);
+    let edit = edit("src/a.txt", "plain", "fancy").with_read_rule(ReadBeforeWrite::Require);
     assert_eq!(denial(&session, &edit), rule);
     let mut write = Write::new("src/a.txt", "fancy");
-    write.read_rule = ReadRule::Require;
+    write.read_rule = ReadBeforeWrite::Require;
     assert_eq!(denial(&session, &write), rule);
 }
 

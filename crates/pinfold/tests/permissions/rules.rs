@@ -244,7 +244,7 @@ fn our_own_files_are_out_of_reach() {
     );
     // Also where others have the same rules already.
     let free = crate::session(&dir, permissions(Mode::BypassPermissions, &[], &[], &[]));
-    let another = free.another();
+    let another = free.for_another_agent();
     let kept = free.with_denied_files([dir.path().join("config.toml")]);
     assert_eq!(denial(&kept, &Read::new("config.toml")), Denial::Policy(Reason::Own));
     assert!(another.perform(&Read::new("config.toml")).is_ok());

@@ -242,7 +242,7 @@ impl Finder<'_> {
             let work = self.work.get() + 1;
             self.work.set(work);
             if work.is_multiple_of(INTERVAL) && !(self.keep_going)() {
-                return Err(PlaceProblem::Interrupted);
+                return Err(PlaceProblem::TimedOut);
             }
             let same = match kind {
                 MatchKind::Exact | MatchKind::LineEndings => old == line,

@@ -264,7 +264,7 @@ fn nothing_is_replaced_once_nobody_waits() {
         },
     )
     .unwrap_err();
-    assert_eq!((failed.number, failed.why, asked.get()), (3, ReplaceError::Interrupted, 3));
+    assert_eq!((failed.number, failed.why, asked.get()), (3, ReplaceError::TimedOut, 3));
     assert_eq!(failed.bytes, b"aa\nbb\nc\nd\n");
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use grep_matcher::Matcher as _;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use super::{BinaryNote, Hits, KeepLines, Line, Named, Role, Scan, ScanMode};
+use super::{BinaryNote, FileMatches, FoundBy, KeepLines, Line, Role, Scan, ScanMode};
 use crate::search::bounded::BoundedMatcher;
 use crate::search::page::around;
 
@@ -39,7 +39,7 @@ pub(super) struct Collector<'c> {
     matcher: &'c BoundedMatcher<'c>,
     /// Whether the search ends at the first NUL byte.
     quits: bool,
-    hits: Hits,
+    hits: FileMatches,
     /// The lines; `None` if there were too many.
     lines: Option<Vec<Line>>,
     binary: Option<u64>,
@@ -52,12 +52,16 @@ pub(super) struct Collector<'c> {
 }
 
 impl<'c> Collector<'c> {
-    pub(super) fn new(scan: &'c Scan<'c>, matcher: &'c BoundedMatcher<'c>, named: Named) -> Self {
+    pub(super) fn new(
+        scan: &'c Scan<'c>,
+        matcher: &'c BoundedMatcher<'c>,
+        found_by: FoundBy,
+    ) -> Self {
         Self {
             scan,
             matcher,
-            quits: named == Named::No,
-            hits: Hits { first: scan.first_kept(), ..Hits::default() },
+            quits: found_by == FoundBy::Walk,
+            hits: FileMatches { first: scan.first_kept(), ..FileMatches::default() },
             lines: scan.new_lines(),
             binary: None,
             matches_seen: 0,
@@ -78,8 +82,8 @@ impl<'c> Collector<'c> {
     }
 
     /// The matches so far.
-    pub(super) fn into_hits(self) -> Hits {
-        Hits { lines: self.lines.map(Arc::new), ..self.hits }
+    pub(super) fn into_matches(self) -> FileMatches {
+        FileMatches { lines: self.lines.map(Arc::new), ..self.hits }
     }
 
     /// Whether to keep the line of this match, or a context line before it.

@@ -146,7 +146,7 @@ fn a_search_ends_with_the_call() {
         9,
         &|| false,
     );
-    assert_eq!(stopped.unwrap_err().problem, PlaceProblem::Interrupted);
+    assert_eq!(stopped.unwrap_err().problem, PlaceProblem::TimedOut);
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, MetaObject, Re
 use serde_json::{Map, Value};
 
 /// A tool's answer as the result of a call. `compact_params` is the call's arguments on one line.
-pub(crate) fn result(answer: Answer, compact_params: Option<String>) -> CallToolResult {
+pub(crate) fn of_answer(answer: Answer, compact_params: Option<String>) -> CallToolResult {
     match answer {
         Answer::Classic(result) => classic(result, compact_params),
         Answer::Structured { json, failed } => structured(json, failed),
