@@ -20,6 +20,9 @@ const COMPILERS: [(&str, &str); 5] =
 
 /// The options of the kernel, besides the usual ones of User Mode Linux.
 const OPTIONS: &str = "# CONFIG_MODULES is not set
+# CONFIG_BLK_DEV_UBD is not set
+# CONFIG_REISERFS_FS is not set
+CONFIG_CC_OPTIMIZE_FOR_PERFORMANCE=y
 CONFIG_DEBUG_INFO_NONE=y
 CONFIG_HOSTFS=y
 CONFIG_DEVTMPFS=y
