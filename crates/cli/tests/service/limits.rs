@@ -107,7 +107,7 @@ fn searches_have_a_lower_priority_than_other_calls() {
         lines.filter_map(nice).collect()
     };
     let own = rustix::process::getpriority_process(None).unwrap();
-    let is_low = |nice: &i32| *nice == (own + 5).min(19);
+    let is_low = |nice: &i32| *nice == (own + 10).min(19);
     called(&client, &session, "file.write", &json!({"path": "new.txt", "content": "new\n"}));
     called(&client, &session, "file.read", &read("new.txt"));
     let nices = threads();
