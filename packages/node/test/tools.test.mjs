@@ -156,7 +156,7 @@ test("a working directory is where relative paths and searches start", async (t)
   assert.equal(all.metadata.count, 2);
   const outside = await session.call("Read", { file_path: "x" }, { workdir: "/" });
   assert.equal(outside.metadata.code, "invalid_argument");
-  assert.match(outside.error, /no directory in the workspace/);
+  assert.match(outside.error, /not a directory in the workspace/);
   // A file that was read by one path counts as read by another.
   const edit = { file_path: join(workdir, "in.txt"), old_string: "here", new_string: "there" };
   assert.equal((await session.call("Edit", edit)).success, true);
