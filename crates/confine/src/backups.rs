@@ -145,6 +145,10 @@ impl BackupStore {
     ) -> Result<()> {
         let near = file.meta().identity.same_device(self.device);
         if file.meta().links == 1 && near {
+            // A link changes ctime. So a change of the mode or the attributes since the file was read would no longer show.
+            if !file.meta().same_times(&dir.meta(from)?) {
+                return Err(Error::Changed);
+            }
             match sys::link_across(dir.fd(), from.as_bytes(), self.dir.fd(), name.as_bytes()) {
                 Ok(()) => {
                     // The link has the file's metadata, if it is a link to this file.

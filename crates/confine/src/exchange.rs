@@ -124,15 +124,16 @@ impl<'t> Swap<'t> {
     /// Takes the place of the file that the call found, and of no other.
     pub(crate) fn exchange(mut self, original: &Original) -> Result<ReplacedFile> {
         let (dir, name) = (self.dir, &self.target.name);
+        // Before the check, so that nothing else is done between the check and the exchange.
+        if self.temp.is_unnamed {
+            self.temp.give_temp_name(self.durability)?;
+            self.target.deadline.check()?;
+        }
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
             Err(other) => return Err(other),
             Ok(found) if !original.may_be(&found)? => return Err(Error::Changed),
             Ok(_) => {}
-        }
-        if self.temp.is_unnamed {
-            self.temp.give_temp_name(self.durability)?;
-            self.target.deadline.check()?;
         }
         match sys::exchange(dir.fd(), self.temp.entry.name.as_bytes(), name.as_bytes()) {
             Ok(()) => {}

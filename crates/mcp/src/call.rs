@@ -2,7 +2,8 @@
 //!
 //! 1. Wait for the conversation's change lock, if the tool changes something.
 //! 2. Open the state that a stateless request brings from an earlier round.
-//! 3. Find the tools on the part of the workspace that the client's roots leave.
+//! 3. Find the tools on the part of the workspace that the client's roots leave. If a stateless client has to be asked
+//!    for its roots, the call ends here with an InputRequired result.
 //! 4. Take the user's answers that the state brings, which uses it up, and choose the approver: the viewers of the feed,
 //!    then the client. How the client is asked depends on its protocol version.
 //! 5. Perform a small read of a cached file on this thread, any other call on a thread of the pool.

@@ -91,7 +91,7 @@ struct Lines<R, W> {
     error_answers: JoinSet<io::Result<()>>,
     /// Cancelled when no new requests are accepted.
     drain: CancellationToken,
-    /// Cancelled when the input has ended, or the last request is answered after that.
+    /// Cancelled when the input has ended and the queue is empty, or, during a drain, when every request is answered.
     ended: CancellationToken,
 }
 

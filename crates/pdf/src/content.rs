@@ -121,6 +121,9 @@ pub(crate) struct Interpreter<'i, 'a, 'k> {
     saved: Vec<State<'a>>,
     /// The number of states that were not saved because there were too many.
     unsaved: usize,
+    /// The numbers of saved states and of marks around the current content, which it cannot end.
+    floor: usize,
+    marked_floor: usize,
     forms: usize,
     operators: usize,
 }
@@ -146,18 +149,29 @@ impl<'i, 'a, 'k> Interpreter<'i, 'a, 'k> {
             rise: 0.0,
         };
         let optional = catalog.map(OptionalContent::of_document).unwrap_or_default();
-        let (saved, unsaved, forms, operators) = (Vec::new(), 0, 0, 0);
-        Self { fonts, lines, optional, state, saved, unsaved, forms, operators }
+        Self {
+            fonts,
+            lines,
+            optional,
+            state,
+            saved: Vec::new(),
+            unsaved: 0,
+            floor: 0,
+            marked_floor: 0,
+            forms: 0,
+            operators: 0,
+        }
     }
 
-    /// Runs content until its end. Restores the states that it has saved.
+    /// Runs content until its end. Afterwards the state is as before, whatever the content saved, restored or marked.
     pub(crate) fn run(
         &mut self,
         content: &[u8],
         resources: &Resources<'a>,
     ) -> Result<(), Interrupt> {
-        let depth = self.depth();
-        self.save();
+        let (outer, depth, marks) = (self.state.clone(), self.depth(), self.optional.depth());
+        let floor = std::mem::replace(&mut self.floor, depth);
+        let marked_floor = std::mem::replace(&mut self.marked_floor, marks);
         let mut instructions = TypedIter::new(content);
         while let Some(instruction) = instructions.next() {
             self.operators += 1;
@@ -169,6 +183,8 @@ impl<'i, 'a, 'k> Interpreter<'i, 'a, 'k> {
         while self.depth() > depth {
             self.restore();
         }
+        self.optional.end_down_to(marks);
+        (self.state, self.floor, self.marked_floor) = (outer, floor, marked_floor);
         Ok(())
     }
 
@@ -200,7 +216,8 @@ impl<'i, 'a, 'k> Interpreter<'i, 'a, 'k> {
         use TypedInstruction as I;
         match instruction {
             I::SaveState(_) => self.save(),
-            I::RestoreState(_) => self.restore(),
+            I::RestoreState(_) if self.depth() > self.floor => self.restore(),
+            I::RestoreState(_) => {}
             I::Transform(m) => {
                 self.state.transform *=
                     Affine::new([m.0, m.1, m.2, m.3, m.4, m.5].map(|number| number.as_f64()));
@@ -266,9 +283,17 @@ impl<'i, 'a, 'k> Interpreter<'i, 'a, 'k> {
             }
             I::BeginMarkedContentWithProperties(content) => {
                 self.lines.count(1)?;
-                self.begin_marked_content(content.1, resources);
+                // Only this tag marks optional content.
+                if **content.0 == *OC {
+                    self.begin_marked_content(content.1, resources);
+                } else {
+                    self.optional.begin();
+                }
             }
-            I::EndMarkedContent(_) => self.optional.end(),
+            I::EndMarkedContent(_) => {
+                self.optional
+                    .end_down_to(self.marked_floor.max(self.optional.depth().saturating_sub(1)));
+            }
             I::XObject(name) => {
                 self.lines.count(1)?;
                 if let Some(object) = resources.get_x_object(name.0) {
@@ -340,14 +365,14 @@ impl<'i, 'a, 'k> Interpreter<'i, 'a, 'k> {
             && let Ok(content) = object.decoded_data()
         {
             let own = dictionary.get(RESOURCES).map(Resources::new);
-            self.save();
+            let outer = self.state.clone();
             if let Some(matrix) = dictionary.get::<[f64; 6]>(MATRIX) {
                 self.state.transform *= Affine::new(matrix);
             }
             self.forms += 1;
             self.run(&content, own.as_ref().unwrap_or(resources))?;
             self.forms -= 1;
-            self.restore();
+            self.state = outer;
         }
         if group.is_some() {
             self.optional.end();
@@ -456,6 +481,9 @@ mod tests {
             // Filled and stroked is drawn twice, and read once.
             ("2 Tr (ab) Tj", "ab"),
             ("3 Tr (invisible) Tj", "invisible"),
+            // Narrow letters are as near to each other as one that is drawn twice.
+            ("10 Tz (hello 1000) Tj", "hello 1000"),
+            ("(a) Tj 0.3 0 Td (a) Tj", "a"),
             ("(a) Tj /Missing 10 Tf (b\\344) Tj (c) Tj", "a c"),
         ] {
             assert_eq!(text(&format!("BT /F 10 Tf {content} ET"), ""), read, "{content}");
@@ -470,6 +498,12 @@ mod tests {
         assert_eq!(text(content, ""), "a\n\nb");
         let deep = format!("{} BT /F 10 Tf (a) Tj ET {}", "q ".repeat(9_000), "Q ".repeat(10_000));
         assert_eq!(text(&deep, ""), "a");
+        // A form cannot change the state around it, however deep it is.
+        for before in ["", &"q ".repeat(5_000)] {
+            let content =
+                format!("{before} BT /F 10 Tf (a) Tj ET /X Do BT /F 10 Tf 6 0 Td (b) Tj ET");
+            assert_eq!(text(&content, "Q Q 1 0 0 1 0 300 cm"), "ab");
+        }
     }
 
     #[test]
@@ -488,5 +522,10 @@ mod tests {
         assert_eq!(text("/Hidden Do BT /F 10 Tf (page) Tj ET", form), "page");
         let layers = "BT /F 10 Tf /OC /L BDC /P BMC (a) Tj EMC EMC /OC /M BDC (b) Tj EMC (c) Tj ET";
         assert_eq!(text(layers, ""), "bc");
+        // Only the tag `OC` marks a layer, and a form hides nothing after it.
+        assert_eq!(text("BT /F 10 Tf /Span /L BDC (a) Tj EMC (b) Tj ET", ""), "ab");
+        assert_eq!(text("/X Do BT /F 10 Tf (page) Tj ET", "/OC /L BDC"), "page");
+        let ends = "BT /F 10 Tf /OC /L BDC (a) Tj ET /X Do BT (b) Tj EMC (c) Tj ET";
+        assert_eq!(text(ends, "EMC"), "c");
     }
 }

@@ -112,8 +112,9 @@ impl PlacedGlyph {
         let moved = next.start - self.end;
         let (ahead, across) = (moved.dot(self.direction), moved.cross(self.direction).abs());
         let turned = self.direction.dot(next.direction) < 0.9;
-        let same =
-            (next.start - self.start).hypot() < 0.1 * size && next.character == self.character;
+        // A glyph that is drawn twice, to look bold. In narrow text the next glyph is no further away than that.
+        let near = (0.1 * size).min(0.5 * (self.end - self.start).hypot());
+        let same = (next.start - self.start).hypot() <= near && next.character == self.character;
         if same && !turned {
             Gap::Same
         } else if turned || across > 0.6 * size {

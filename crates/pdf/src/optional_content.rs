@@ -48,6 +48,16 @@ impl OptionalContent {
         self.visible.push(self.is_visible() && is_shown);
     }
 
+    /// How many contents are within each other.
+    pub(crate) fn depth(&self) -> usize {
+        self.visible.len()
+    }
+
+    /// Ends the innermost contents, until there are so many.
+    pub(crate) fn end_down_to(&mut self, depth: usize) {
+        self.visible.truncate(depth);
+    }
+
     pub(crate) fn end(&mut self) {
         self.visible.pop();
     }

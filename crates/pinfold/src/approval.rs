@@ -126,7 +126,7 @@ pub enum ApprovalAnswer {
     Unanswered(String),
     /// Nobody can be asked.
     Unavailable,
-    /// The client was asked. The call ends now, and the client repeats it with the answer.
+    /// The result of the call asks the client. The call ends now, and the client repeats it with the answer.
     Deferred,
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with, statfs};
 
 use crate::skipped;
 
@@ -38,10 +38,15 @@ pub fn can_rename_new(dir: &Path) -> bool {
 pub fn can_create_unnamed(dir: &Path) -> bool {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let can = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).is_ok();
-    if !can {
-        limited("a file cannot be created without a name (`O_TMPFILE`)");
+    // Elsewhere a flush of such a file may not be one.
+    let is_flushed =
+        statfs(dir).is_ok_and(|it| [0xef53, 0x5846_5342, 0x0102_1994].contains(&it.f_type));
+    if !can || !is_flushed {
+        limited(
+            "a file cannot be created without a name (`O_TMPFILE`), or is not known to be flushed then",
+        );
     }
-    can
+    can && is_flushed
 }
 
 fn can_rename(dir: &Path, flags: RenameFlags) -> bool {
@@ -86,7 +91,7 @@ pub fn is_watched(dir: &Path) -> bool {
 #[cfg(target_os = "linux")]
 fn is_provided(dir: &Path) -> bool {
     let [fuse, nfs] = [0x6573_5546, 0x6969];
-    [fuse, nfs].contains(&rustix::fs::statfs(dir).unwrap().f_type)
+    [fuse, nfs].contains(&statfs(dir).unwrap().f_type)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -65,7 +65,8 @@ const DEFAULT_UNIT: usize = 4;
 impl Shift {
     /// The shift between pairs of lines, of the old text and of the file, that differ only in indentation.
     ///
-    /// If the old text does not show the width of a level, it comes from `new`, the text to shift.
+    /// The width of a level in spaces is, from spaces to tabs, that of the old text, or else of `new`, the text to shift;
+    /// from tabs to spaces, that of `file`.
     pub(crate) fn between(pairs: &[(&str, &str)], new: &str, file: &str) -> Option<Self> {
         let pairs: Vec<(&str, &str)> = pairs
             .iter()

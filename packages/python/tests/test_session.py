@@ -524,22 +524,23 @@ class Processes(Workspace):
             self.assertEqual(process.stdout.read(), "Read 1 line\n" * 3)
 
     def test_other_threads_run_while_the_engine_works(self) -> None:
-        # The call waits for a lock that another thread gives back, once it has seen that it waits: the temp file with
-        # the new content is there. Without the interpreter, that thread could do neither.
+        # The call waits for a lock that another thread gives back. Without the interpreter, that thread could not.
         self.write("a.txt", "one\n")
         session = Session(self.root)
         session.call("Read", file_path=self.path("a.txt"))
         directory = os.open(self.root, os.O_RDONLY)
         fcntl.flock(directory, fcntl.LOCK_EX)
+        begins = threading.Event()
 
         def other() -> None:
-            until = time.monotonic() + 60
-            while len(os.listdir(self.root)) < 2 and time.monotonic() < until:
-                time.sleep(0)
+            begins.wait()
+            # Long enough for the call to wait. If it does not yet, the test passes all the same.
+            time.sleep(0.2)
             os.close(directory)
 
         thread = threading.Thread(target=other)
         thread.start()
+        begins.set()
         result = session.call("Write", file_path=self.path("a.txt"), content="x")
         thread.join()
         self.assertTrue(result.success, result.error)

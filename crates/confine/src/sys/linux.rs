@@ -91,22 +91,23 @@ pub(crate) fn stat_cached(file: impl AsFd) -> Result<Cached> {
 }
 
 /// Whether a file is on a local file system: neither a server nor another process provides it.
-#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
 pub(crate) fn is_local(file: impl AsFd) -> Result<bool> {
-    /// ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS and bcachefs.
-    const LOCAL: [u32; 8] = [
-        0xef53,
-        0x5846_5342,
-        0x9123_683e,
-        0x0102_1994,
-        0x794c_7630,
-        0xf2f5_2010,
-        0x2fc1_2fc1,
-        0xca45_1a4e,
-    ];
+    /// Btrfs, overlayfs, F2FS, ZFS and bcachefs.
+    const OTHERS: [u32; 5] = [0x9123_683e, 0x794c_7630, 0xf2f5_2010, 0x2fc1_2fc1, 0xca45_1a4e];
+    let magic = magic_number(file)?;
+    Ok(FLUSHES_UNNAMED.contains(&magic) || OTHERS.contains(&magic))
+}
+
+/// ext2 to ext4, XFS and tmpfs. A flush of a file without a name is known to be one there. Btrfs of older kernels flushes
+/// nothing of such a file: after a loss of power it is empty, even if it had a name by then.
+const FLUSHES_UNNAMED: [u32; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
+
+/// The number that tells a type of file systems.
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
+fn magic_number(file: impl AsFd) -> Result<u32> {
     let stat = call("fstatfs", || fs::fstatfs(file.as_fd()))?;
     // Magic numbers have 32 bits. If the field has no more, large ones are negative.
-    Ok(LOCAL.contains(&(stat.f_type as u32)))
+    Ok(stat.f_type as u32)
 }
 
 /// Reads from the page cache at a position of a file.
@@ -154,7 +155,11 @@ pub(crate) fn copy_access_list(_: &OwnedFd, _: &OwnedFd) -> Result<()> {
 }
 
 /// Creates a file in a directory, but without a name. It is gone when it is closed, unless [`link_unnamed`] names it.
+/// Fails with `EOPNOTSUPP` if the file system is not known to flush such a file.
 pub(crate) fn create_unnamed(dir: impl AsFd, mode: u32) -> Result<OwnedFd> {
+    if !FLUSHES_UNNAMED.contains(&magic_number(&dir)?) {
+        return Err(Errno::OPNOTSUPP);
+    }
     let flags = with_always(OFlags::RDWR | OFlags::TMPFILE);
     call("create_unnamed", || fs::openat(dir.as_fd(), c".", flags, Mode::from_raw_mode(mode)))
 }

@@ -244,10 +244,10 @@ fn a_second_write_in_a_directory_makes_these_calls() {
     report.retain(|call| *call != "pread");
     let find = ["stat", "openat2", "fstat", "fstatat", "openat", "fstat"];
     let check = ["faccessat"];
-    let temp_file = ["create_unnamed", "fstat", "getrandom", "write"];
+    let temp_file = ["fstatfs", "create_unnamed", "fstat", "getrandom", "write"];
     let metadata = ["flistxattr", "fchmod", "flistxattr"];
-    let lock = ["openat", "flock", "stat", "fstatat"];
-    let exchange = ["lock_temp", "link_unnamed", "exchange", "fstatat", "stat"];
+    let lock = ["openat", "flock", "stat"];
+    let exchange = ["lock_temp", "link_unnamed", "fstatat", "exchange", "fstatat", "stat"];
     let end = ["fstat", "unlinkat"];
     let parts: [&[&str]; 7] = [&find, &check, &temp_file, &metadata, &lock, &exchange, &end];
     assert_eq!(report, parts.concat());

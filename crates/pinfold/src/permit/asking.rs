@@ -124,7 +124,7 @@ impl View<'_> {
             && (self.call().approver.is_some() || self.session().approver().is_some())
     }
 
-    /// The user's answer. The waiting time does not count towards the deadline: `worked` in `view.rs` subtracts it. A
+    /// The user's answer. The waiting time does not count towards the deadline: `working_time` in `view.rs` subtracts it. A
     /// server that answers for a hanging thread measures it separately, since it cannot ask the thread
     /// (`ApprovalTime` in `pinfold-mcp`).
     fn answer(&self, request: &ApprovalRequest) -> ApprovalAnswer {

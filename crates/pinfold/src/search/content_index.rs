@@ -112,7 +112,8 @@ impl ContentIndex {
         }
     }
 
-    /// The indexes of the files of a set that may have a match, in order. Returns `None` if no file is indexed.
+    /// The indexes of the files of a set that may have a match, in order. Returns `None` if all of
+    /// them have to be searched: no file is indexed, or the pattern has no trigrams.
     pub(crate) fn candidates(
         &self,
         set: &FileSet,

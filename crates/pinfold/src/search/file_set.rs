@@ -1,7 +1,7 @@
 //! The files of a search, in the order of `rg --sort path`.
 //!
 //! A session caches its last sets. A set is used again only if nothing that it depends on has changed: the request,
-//! the policy, and the tree, which has to be watched as a whole.
+//! the policy, and the tree, which has to be watched as a whole. While there are grants, no set is cached.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
