@@ -290,10 +290,10 @@ impl<'i, 'a, 'k> Interpreter<'i, 'a, 'k> {
                     self.optional.begin();
                 }
             }
-            I::EndMarkedContent(_) => {
-                self.optional
-                    .end_down_to(self.marked_floor.max(self.optional.depth().saturating_sub(1)));
+            I::EndMarkedContent(_) if self.optional.depth() > self.marked_floor => {
+                self.optional.end();
             }
+            I::EndMarkedContent(_) => {}
             I::XObject(name) => {
                 self.lines.count(1)?;
                 if let Some(object) = resources.get_x_object(name.0) {
