@@ -46,6 +46,24 @@ fn mode_owner_and_attributes_stay_but_not_the_right_to_act_as_the_owner() {
     assert_eq!(&value[..size], b"kept");
 }
 
+/// The hard link of the backup changes ctime, so afterwards the change would not show.
+#[test]
+fn metadata_that_changes_before_the_backup_is_noticed() {
+    use pinfold_confine::{BackupStore, Error, Name};
+    let (dir, workspace) = workspace();
+    let path = dir.path().join("f");
+    fs::write(&path, "old").unwrap();
+    // Then a change shows in the file's times.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let mut target = workspace.target(&"f".into(), &Default::default()).unwrap();
+    target.hash().unwrap();
+    let backups = TempDir::new().unwrap();
+    let backups = BackupStore::open(backups.path()).unwrap();
+    rustix::fs::setxattr(&path, "user.note", b"new", XattrFlags::empty()).unwrap();
+    let backed_up = backups.back_up(&mut target, &Name::parse(b"kept").unwrap());
+    assert!(matches!(backed_up, Err(Error::Changed)), "{backed_up:?}");
+}
+
 #[test]
 fn a_new_file_has_the_mode_of_any_new_file() {
     let (dir, workspace) = workspace();
