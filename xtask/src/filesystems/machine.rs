@@ -37,6 +37,11 @@ CONFIG_UNICODE=y
 CONFIG_EXT4_FS=y
 CONFIG_EXT4_FS_POSIX_ACL=y
 CONFIG_EXT4_FS_SECURITY=y
+CONFIG_XFS_FS=y
+CONFIG_XFS_POSIX_ACL=y
+CONFIG_BTRFS_FS=y
+CONFIG_BTRFS_FS_POSIX_ACL=y
+# CONFIG_RAID6_PQ_BENCHMARK is not set
 CONFIG_F2FS_FS=y
 CONFIG_F2FS_FS_POSIX_ACL=y
 CONFIG_F2FS_FS_SECURITY=y
@@ -133,7 +138,8 @@ impl Machine {
             fs::write(place().join(packed).join("complete"), "")?;
         }
         let kernel = place().join("kernel/linux");
-        if !kernel.exists() {
+        let compiled_with = fs::read_to_string(place().join("kernel/options"));
+        if !kernel.exists() || !compiled_with.is_ok_and(|options| options == OPTIONS) {
             compile(&place().join("kernel"))?;
         }
         Ok(Self { kernel, packed })
