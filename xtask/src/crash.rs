@@ -1,6 +1,6 @@
 //! `cargo xtask crash`: checks the disk after a loss of power.
 //!
-//! Calls of the command line change files on ext4 and XFS, on a disk that records writes and flushes. Then the
+//! Calls of the command line change files on ext4, XFS and Btrfs, on a disk that records writes and flushes. Then the
 //! command makes the disks that a loss of power after each of the writes could leave: they have all writes before the
 //! last flush, and the first or some of those after it. Each such disk is mounted and checked. A file has its old or
 //! its new content, a set of changes is made or not, the journal can be read, and the newest change can be undone.
@@ -20,11 +20,41 @@ use crate::release::home;
 use recorder::{Event, LoopDevice, Recorder};
 use work::{Durability, Work};
 
-/// A file system: its name, the command that makes it, the package of that command, and its mount options.
-const FILE_SYSTEMS: [(&str, &[&str], &str, &str); 2] = [
-    ("ext4", &["mkfs.ext4", "-q", "-E", "nodiscard"], "e2fsprogs", "nodiscard"),
-    ("xfs", &["mkfs.xfs", "-q", "-K"], "xfsprogs", "nodiscard"),
+/// A file system that is tried.
+struct FileSystem {
+    name: &'static str,
+    /// The command that makes it.
+    make: &'static [&'static str],
+    /// The package of that command.
+    package: &'static str,
+    /// Whether a change can only be on the disk if all changes before it are. A flush on Btrfs writes a log of one file,
+    /// without the changes of others.
+    keeps_order: bool,
+}
+
+const FILE_SYSTEMS: [FileSystem; 3] = [
+    FileSystem {
+        name: "ext4",
+        make: &["mkfs.ext4", "-q", "-E", "nodiscard"],
+        package: "e2fsprogs",
+        keeps_order: true,
+    },
+    FileSystem {
+        name: "xfs",
+        make: &["mkfs.xfs", "-q", "-K"],
+        package: "xfsprogs",
+        keeps_order: true,
+    },
+    FileSystem {
+        name: "btrfs",
+        make: &["mkfs.btrfs", "-q", "-K"],
+        package: "btrfs-progs",
+        keeps_order: false,
+    },
 ];
+
+/// The options of each mount. A disk does not record what is discarded.
+const OPTIONS: &str = "nodiscard";
 
 /// The smallest disk for `mkfs.xfs` has 300 MB.
 const DISK_BYTES: u64 = 320 << 20;
@@ -39,7 +69,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     crate::run(&["build", "--package", "pinfold-cli"], &[])?;
     let mut failed = false;
-    for (name, make, package, _) in FILE_SYSTEMS {
+    for FileSystem { name, make, package, .. } in FILE_SYSTEMS {
         debian_program(&make[..1], package)
             .with_context(|| format!("there is no `{}`; install `{package}`", make[0]))?;
         let mut command = Command::new("unshare");
@@ -53,8 +83,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 }
 
 fn inside(name: &str) -> Result<()> {
-    let known = FILE_SYSTEMS.iter().find(|it| it.0 == name);
-    let (name, make, _, options) = known.context("no such file system")?;
+    let known = FILE_SYSTEMS.iter().find(|it| it.name == name);
+    let file_system = known.context("no such file system")?;
     // In its own namespace, this process has `/mnt` for itself.
     must(Command::new("mount").args(["-t", "tmpfs", "tmpfs", "/mnt"]))?;
     for directory in ["/mnt/at", "/mnt/fuse"] {
@@ -62,8 +92,8 @@ fn inside(name: &str) -> Result<()> {
     }
     let mut wrong = 0;
     for durability in Durability::ALL {
-        let recording = record(make, options, durability)?;
-        wrong += recording.replay(name, options)?;
+        let recording = record(file_system, durability)?;
+        wrong += recording.replay(file_system.name)?;
     }
     if wrong > 0 { bail!("{wrong} disks were not as they have to be") } else { Ok(()) }
 }
@@ -75,16 +105,17 @@ struct Recording {
     work: Work,
 }
 
-fn record(make: &[&str], options: &str, durability: Durability) -> Result<Recording> {
+fn record(file_system: &FileSystem, durability: Durability) -> Result<Recording> {
     let fresh = Path::new("/mnt/fresh");
     fs::File::create(fresh)?.set_len(DISK_BYTES)?;
-    must(Command::new(make[0]).args(&make[1..]).arg(fresh))?;
+    let make = file_system.make;
+    must(Command::new(make[0]).args(&make[1..]).arg(fresh).stdout(Stdio::null()))?;
     let recorder = Recorder::mount(Path::new("/mnt/fuse"), fs::read(fresh)?)?;
     fs::remove_file(fresh)?;
     let device = LoopDevice::on(Path::new("/mnt/fuse/disk"))?;
     let at = Path::new("/mnt/at");
-    must(Command::new("mount").args(["-o", options, &device.0]).arg(at))?;
-    let mut work = Work::prepare(at, &program(), durability)?;
+    must(Command::new("mount").args(["-o", OPTIONS, &device.0]).arg(at))?;
+    let mut work = Work::prepare(at, &program(), durability, file_system.keeps_order)?;
     must(&mut Command::new("sync"))?;
     let before = recorder.content();
     recorder.start();
@@ -109,7 +140,7 @@ impl Random {
 
 impl Recording {
     /// Checks every disk that a loss of power could leave, and returns how many are wrong.
-    fn replay(&self, name: &str, options: &str) -> Result<u64> {
+    fn replay(&self, name: &str) -> Result<u64> {
         let base = PathBuf::from("/mnt/base");
         let disk = fs::File::create(&base)?;
         write_sparse(&disk, &self.before)?;
@@ -127,14 +158,14 @@ impl Recording {
                 Event::Answered => answered += 1,
             }
             if matches!(event, Event::Flush) {
-                let problem = self.look(&base, &extra, options, answered)?;
+                let problem = self.look(&base, &extra, answered)?;
                 wrong.extend(problem.map(|it| (number, format!("some writes: {it}"))));
                 looked += 1;
                 for (offset, data) in unflushed.drain(..) {
                     disk.write_all_at(data, offset)?;
                 }
             }
-            let problem = self.look(&base, &unflushed, options, answered)?;
+            let problem = self.look(&base, &unflushed, answered)?;
             wrong.extend(problem.map(|it| (number, it)));
             looked += 1;
         }
@@ -158,7 +189,6 @@ impl Recording {
         &self,
         base: &Path,
         writes: &[(u64, &[u8])],
-        options: &str,
         answered: usize,
     ) -> Result<Option<String>> {
         let (copy, at) = (Path::new("/mnt/copy"), Path::new("/mnt/at"));
@@ -168,7 +198,7 @@ impl Recording {
             disk.write_all_at(data, *offset)?;
         }
         drop(disk);
-        let options = format!("loop,{options}");
+        let options = format!("loop,{OPTIONS}");
         let mounted = Command::new("mount").args(["-o", &options]).args([copy, at]).output()?;
         if !mounted.status.success() {
             let said = String::from_utf8_lossy(&mounted.stderr);

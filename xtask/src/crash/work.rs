@@ -52,6 +52,9 @@ const PATCH: &str = "*** Begin Patch
 *** End Patch
 ";
 
+/// The files that the patch changes. Other calls change only the first of them.
+const SET: [&str; 4] = ["small.txt", "set/added.txt", "other.txt", "leaves.txt"];
+
 fn steps() -> Vec<Step> {
     let write =
         |path, content: String| Step::Call("file.write", json!({"path": path, "content": content}));
@@ -65,7 +68,7 @@ fn steps() -> Vec<Step> {
         write("new/deep/file.txt", "created\n".repeat(2_000)),
         Step::Call("file.delete", json!({"path": "gone.txt"})),
         Step::Apply(PATCH),
-        write("other.txt", "x".repeat(70_000)),
+        write("large.txt", "x".repeat(70_000)),
         Step::Undo,
         Step::Undo,
         patch("large.txt", "line seven\n", "line 7\n"),
@@ -80,13 +83,20 @@ pub(crate) struct Work {
     at: PathBuf,
     program: PathBuf,
     pub(crate) durability: Durability,
+    /// Whether a change that is on the disk means that those before it are, too.
+    keeps_order: bool,
     /// The files before the first call, and after each.
     states: Vec<Tree>,
 }
 
 impl Work {
     /// Makes the workspace.
-    pub(crate) fn prepare(at: &Path, program: &Path, durability: Durability) -> Result<Self> {
+    pub(crate) fn prepare(
+        at: &Path,
+        program: &Path,
+        durability: Durability,
+        keeps_order: bool,
+    ) -> Result<Self> {
         let config = at.with_file_name("config/pinfold");
         fs::create_dir_all(&config)?;
         let text = format!("durability = \"{}\"\n", durability.name());
@@ -104,7 +114,8 @@ impl Work {
             fs::write(root.join(name), content)?;
         }
         let states = vec![tree(&root)?];
-        Ok(Self { at: at.to_owned(), program: program.to_owned(), durability, states })
+        let (at, program) = (at.to_owned(), program.to_owned());
+        Ok(Self { at, program, durability, keeps_order, states })
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -162,8 +173,8 @@ impl Work {
             return Ok(Err(format!("the journal cannot be read: {log:?}")));
         };
         let restored = tree(&self.root())?;
-        if !possible.contains(&restored) {
-            return Ok(Err(format!("some files are older than others: {}", self.ages(&restored))));
+        if let Err(problem) = self.check_together(&restored, possible) {
+            return Ok(Err(problem));
         }
         if lines.is_empty() {
             let changed = restored != self.states[0] && self.durability == Durability::Full;
@@ -202,6 +213,21 @@ impl Work {
             }
         }
         Ok(())
+    }
+
+    /// Checks that all files are of one state. If changes are neither flushed nor kept in order, only those of the set are.
+    fn check_together(&self, found: &Tree, possible: &[Tree]) -> Result<(), String> {
+        let matches = |state: &Tree| {
+            if self.keeps_order || self.durability == Durability::Full {
+                state == found
+            } else {
+                SET.iter().all(|name| state.get(*name) == found.get(*name))
+            }
+        };
+        if possible.iter().any(matches) {
+            return self.check_files(found, possible);
+        }
+        Err(format!("some files are older than others: {}", self.ages(found)))
     }
 
     /// Checks that no temp file is left after a call has swept the directory. The rest of a directory that was being
