@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with, statfs};
+use rustix::fs::{CWD, OFlags, RenameFlags, openat, renameat_with};
+#[cfg(target_os = "linux")]
+use rustix::fs::{Mode, statfs};
 
 use crate::skipped;
 
@@ -36,17 +38,27 @@ pub fn can_rename_new(dir: &Path) -> bool {
 
 /// Whether a file can be created without a name.
 pub fn can_create_unnamed(dir: &Path) -> bool {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let can = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).is_ok();
-    // Elsewhere a flush of such a file may not be one.
-    let is_flushed =
-        statfs(dir).is_ok_and(|it| [0xef53, 0x5846_5342, 0x0102_1994].contains(&it.f_type));
-    if !can || !is_flushed {
+    let can = can_flush_unnamed(dir);
+    if !can {
         limited(
             "a file cannot be created without a name (`O_TMPFILE`), or is not known to be flushed then",
         );
     }
-    can && is_flushed
+    can
+}
+
+#[cfg(target_os = "linux")]
+fn can_flush_unnamed(dir: &Path) -> bool {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let can = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).is_ok();
+    // Elsewhere a flush of such a file may not be one.
+    let [ext4, xfs, tmpfs] = [0xef53, 0x5846_5342, 0x0102_1994];
+    can && statfs(dir).is_ok_and(|it| [ext4, xfs, tmpfs].contains(&it.f_type))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn can_flush_unnamed(_dir: &Path) -> bool {
+    false
 }
 
 fn can_rename(dir: &Path, flags: RenameFlags) -> bool {
