@@ -7,10 +7,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, OFlags, RenameFlags, openat, renameat_with};
 #[cfg(target_os = "linux")]
-use rustix::fs::{Mode, statfs};
+use rustix::fs::{CWD, Mode, statfs};
+use rustix::fs::{OFlags, openat};
 
+use crate::extended::{exchange, rename_new};
 use crate::skipped;
 
 /// Notes that the file system lacks something that this test is about.
@@ -20,7 +21,7 @@ pub fn limited(what: &str) {
 
 /// Whether two files can be exchanged.
 pub fn can_exchange(dir: &Path) -> bool {
-    let can = can_rename(dir, RenameFlags::EXCHANGE);
+    let can = can_rename(dir, &["one", "other"], exchange);
     if !can {
         limited("two files cannot be exchanged in one step (`RENAME_EXCHANGE`)");
     }
@@ -29,7 +30,7 @@ pub fn can_exchange(dir: &Path) -> bool {
 
 /// Whether a rename can refuse to replace a file.
 pub fn can_rename_new(dir: &Path) -> bool {
-    let can = can_rename(dir, RenameFlags::NOREPLACE);
+    let can = can_rename(dir, &["one"], rename_new);
     if !can {
         limited("a rename cannot refuse to replace a file (`RENAME_NOREPLACE`)");
     }
@@ -61,14 +62,16 @@ fn can_flush_unnamed(_dir: &Path) -> bool {
     false
 }
 
-fn can_rename(dir: &Path, flags: RenameFlags) -> bool {
+fn can_rename(
+    dir: &Path,
+    files: &[&str],
+    rename: fn(&Path, &Path) -> rustix::io::Result<()>,
+) -> bool {
     let probe = tempfile::tempdir_in(dir).unwrap();
-    let [one, other] = ["one", "other"].map(|name| probe.path().join(name));
-    fs::write(&one, "").unwrap();
-    if flags == RenameFlags::EXCHANGE {
-        fs::write(&other, "").unwrap();
+    for name in files {
+        fs::write(probe.path().join(name), "").unwrap();
     }
-    renameat_with(CWD, &one, CWD, &other, flags).is_ok()
+    rename(&probe.path().join("one"), &probe.path().join("other")).is_ok()
 }
 
 /// Whether a path can be longer than the 4,096 bytes that a system call takes, as a chain of directories.
