@@ -5,12 +5,14 @@
 //! fail.
 //!
 //! The differences between systems are in `sys/linux.rs` and `sys/other.rs`, which have the same functions, and in
-//! `sys/errno.rs`.
+//! `sys/errno.rs`. `sys/missing.rs` has what only Linux and macOS have, for all other systems.
 //!
 //! Elsewhere whole paths are used only if no agent gave them: those of roots, of a backup store,
 //! and of the user's own files in `ambient`.
 
 mod errno;
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+mod missing;
 mod names;
 #[cfg(target_os = "linux")]
 #[path = "sys/linux.rs"]
@@ -23,10 +25,15 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Access, AtFlags, FlockOperation, Mode, OFlags, Stat, XattrFlags};
+use rustix::fs::{self, Access, AtFlags, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result, retry_on_intr};
 
 use crate::Metadata;
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+use missing as extended;
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+use rustix::fs as extended;
 
 pub(crate) use errno::{is_missing_attribute, is_unlockable, is_unsupported};
 pub(crate) use names::{
@@ -209,11 +216,11 @@ pub(crate) fn change_mode(file: impl AsFd, mode: u32) -> Result<()> {
 
 /// The names of a file's extended attributes, each terminated by NUL.
 pub(crate) fn attribute_names(file: impl AsFd) -> Result<Vec<u8>> {
-    sized("flistxattr", |buffer| fs::flistxattr(file.as_fd(), buffer))
+    sized("flistxattr", |buffer| extended::flistxattr(file.as_fd(), buffer))
 }
 
 pub(crate) fn attribute(file: impl AsFd, name: &[u8]) -> Result<Vec<u8>> {
-    sized("fgetxattr", |buffer| fs::fgetxattr(file.as_fd(), name, buffer))
+    sized("fgetxattr", |buffer| extended::fgetxattr(file.as_fd(), name, buffer))
 }
 
 /// Calls `make` with a buffer that grows until it is large enough.
@@ -234,11 +241,13 @@ fn sized(name: &'static str, mut make: impl FnMut(&mut [u8]) -> Result<usize>) -
 }
 
 pub(crate) fn set_attribute(file: impl AsFd, name: &[u8], value: &[u8]) -> Result<()> {
-    call("fsetxattr", || fs::fsetxattr(file.as_fd(), name, value, XattrFlags::empty()))
+    call("fsetxattr", || {
+        extended::fsetxattr(file.as_fd(), name, value, extended::XattrFlags::empty())
+    })
 }
 
 pub(crate) fn remove_attribute(file: impl AsFd, name: &[u8]) -> Result<()> {
-    call("fremovexattr", || fs::fremovexattr(file.as_fd(), name))
+    call("fremovexattr", || extended::fremovexattr(file.as_fd(), name))
 }
 
 /// Locks a directory or a log against all other handles. Fails with `EWOULDBLOCK` if it is locked.

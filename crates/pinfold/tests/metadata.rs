@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use pinfold::operations::{AfterUpdate, Delete, RemoveTree, Rewind, Undo, Update, Write};
 use pinfold::patch::Patch;
 use pinfold::{JournalSetting, Session, Settings};
-use rustix::fs::{XattrFlags, getxattr, setxattr};
+use pinfold_testkit::{attribute, set_attribute};
 use tempfile::TempDir;
 
 struct Stage {
@@ -30,7 +30,7 @@ fn stage() -> Stage {
         std::os::unix::fs::chown(&file, Some(1234), Some(2345)).unwrap();
     }
     fs::set_permissions(&file, fs::Permissions::from_mode(0o751)).unwrap();
-    setxattr(&file, "user.note", b"kept", XattrFlags::empty()).unwrap();
+    set_attribute(&file, "user.note", b"kept").unwrap();
     let mut settings = Settings::default();
     settings.journal = Some(JournalSetting::Directory(journal));
     let session = Session::with_settings([&root], settings).unwrap();
@@ -40,10 +40,9 @@ fn stage() -> Stage {
 /// The content, mode, owner and extended attribute of a file.
 fn state(path: &Path) -> (String, u32, u32, Vec<u8>) {
     let meta = fs::metadata(path).unwrap();
-    let mut value = [0; 16];
-    let size = getxattr(path, "user.note", &mut value).unwrap_or(0);
+    let note = attribute(path, "user.note").unwrap_or_default();
     let content = fs::read_to_string(path).unwrap();
-    (content, meta.permissions().mode() & 0o7777, meta.uid(), value[..size].to_vec())
+    (content, meta.permissions().mode() & 0o7777, meta.uid(), note)
 }
 
 #[test]
@@ -82,7 +81,7 @@ fn a_rewind_restores_a_file_that_was_deleted_and_created_anew() {
     it.session.checkpoint("later").unwrap();
     it.session.perform(&Write::new("d/f", "new\n")).unwrap();
     fs::set_permissions(&it.file, fs::Permissions::from_mode(0o700)).unwrap();
-    setxattr(&it.file, "user.note", b"mine", XattrFlags::empty()).unwrap();
+    set_attribute(&it.file, "user.note", b"mine").unwrap();
     it.session.perform(&Rewind::to("later")).unwrap();
     let (content, mode, _, note) = state(&it.file);
     assert_eq!((content.as_str(), mode, &note[..]), ("old\n", 0o700, &b"mine"[..]));

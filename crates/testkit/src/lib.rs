@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 mod compare;
+mod extended;
 mod limits;
 pub mod mcp;
 mod namespace;
@@ -16,6 +17,7 @@ mod scenario;
 mod stage;
 mod tree;
 
+pub use extended::{attribute, exchange, set_attribute};
 pub use limits::{
     can_create_unnamed, can_exchange, can_have_long_paths, can_rename_new, is_watched, limited,
     names_in, until_seen,

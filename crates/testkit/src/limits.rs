@@ -7,8 +7,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with, statfs};
+#[cfg(target_os = "linux")]
+use rustix::fs::{CWD, Mode, statfs};
+use rustix::fs::{OFlags, openat};
 
+use crate::extended::{exchange, rename_new};
 use crate::skipped;
 
 /// Notes that the file system lacks something that this test is about.
@@ -18,7 +21,7 @@ pub fn limited(what: &str) {
 
 /// Whether two files can be exchanged.
 pub fn can_exchange(dir: &Path) -> bool {
-    let can = can_rename(dir, RenameFlags::EXCHANGE);
+    let can = can_rename(dir, &["one", "other"], exchange);
     if !can {
         limited("two files cannot be exchanged in one step (`RENAME_EXCHANGE`)");
     }
@@ -27,7 +30,7 @@ pub fn can_exchange(dir: &Path) -> bool {
 
 /// Whether a rename can refuse to replace a file.
 pub fn can_rename_new(dir: &Path) -> bool {
-    let can = can_rename(dir, RenameFlags::NOREPLACE);
+    let can = can_rename(dir, &["one"], rename_new);
     if !can {
         limited("a rename cannot refuse to replace a file (`RENAME_NOREPLACE`)");
     }
@@ -36,27 +39,39 @@ pub fn can_rename_new(dir: &Path) -> bool {
 
 /// Whether a file can be created without a name.
 pub fn can_create_unnamed(dir: &Path) -> bool {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let can = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).is_ok();
-    // Elsewhere a flush of such a file may not be one.
-    let is_flushed =
-        statfs(dir).is_ok_and(|it| [0xef53, 0x5846_5342, 0x0102_1994].contains(&it.f_type));
-    if !can || !is_flushed {
+    let can = can_flush_unnamed(dir);
+    if !can {
         limited(
             "a file cannot be created without a name (`O_TMPFILE`), or is not known to be flushed then",
         );
     }
-    can && is_flushed
+    can
 }
 
-fn can_rename(dir: &Path, flags: RenameFlags) -> bool {
+#[cfg(target_os = "linux")]
+fn can_flush_unnamed(dir: &Path) -> bool {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let can = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).is_ok();
+    // Elsewhere a flush of such a file may not be one.
+    let [ext4, xfs, tmpfs] = [0xef53, 0x5846_5342, 0x0102_1994];
+    can && statfs(dir).is_ok_and(|it| [ext4, xfs, tmpfs].contains(&it.f_type))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn can_flush_unnamed(_dir: &Path) -> bool {
+    false
+}
+
+fn can_rename(
+    dir: &Path,
+    files: &[&str],
+    rename: fn(&Path, &Path) -> rustix::io::Result<()>,
+) -> bool {
     let probe = tempfile::tempdir_in(dir).unwrap();
-    let [one, other] = ["one", "other"].map(|name| probe.path().join(name));
-    fs::write(&one, "").unwrap();
-    if flags == RenameFlags::EXCHANGE {
-        fs::write(&other, "").unwrap();
+    for name in files {
+        fs::write(probe.path().join(name), "").unwrap();
     }
-    renameat_with(CWD, &one, CWD, &other, flags).is_ok()
+    rename(&probe.path().join("one"), &probe.path().join("other")).is_ok()
 }
 
 /// Whether a path can be longer than the 4,096 bytes that a system call takes, as a chain of directories.

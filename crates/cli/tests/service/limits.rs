@@ -5,7 +5,7 @@ use std::fs;
 use pinfold_testkit::mcp::{Reply, Web, initialize};
 use serde_json::json;
 
-use crate::{Place, called, eventually, holder, read};
+use crate::{Place, called, holder, read};
 
 /// Checks a refusal for a limit, and returns its `Retry-After` in seconds.
 fn refused(reply: &Reply, id: i64, limit: &str) -> u64 {
@@ -112,7 +112,7 @@ fn searches_have_a_lower_priority_than_other_calls() {
     called(&client, &session, "file.read", &read("new.txt"));
     let nices = threads();
     assert!(nices.len() > 1 && !nices.iter().any(is_low), "{nices:?}");
-    eventually("a search has the priority of other calls", || {
+    crate::eventually("a search has the priority of other calls", || {
         called(&client, &session, "file.search", &json!({"pattern": "one"}));
         threads().iter().any(is_low)
     });

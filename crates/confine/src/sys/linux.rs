@@ -5,10 +5,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::SystemTime;
 
-use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{
-    self, Advice, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags,
-};
+use rustix::fd::{AsFd, AsRawFd as _, OwnedFd};
+use rustix::fs::{self, Advice, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags, Result, preadv2};
 
 use super::{Cached, MAX_RACES, Symlinks, call, stat_at, with_always};
@@ -136,16 +134,6 @@ pub(crate) fn stat_with_times(dir: impl AsFd, name: &[u8]) -> Result<(Metadata, 
     let created = has_created.then(|| time(stat.stx_btime));
     let times = Times { created, accessed: time(stat.stx_atime) };
     Ok((Metadata::of_statx(&stat), times))
-}
-
-pub(super) fn rename_with(
-    from: BorrowedFd<'_>,
-    old: &[u8],
-    to: BorrowedFd<'_>,
-    new: &[u8],
-    flags: RenameFlags,
-) -> Result<()> {
-    fs::renameat_with(from, old, to, new, flags)
 }
 
 /// On Linux, access lists are extended attributes and are copied with them.

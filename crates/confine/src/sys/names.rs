@@ -1,11 +1,11 @@
 //! System calls that create, change and remove the names of files and directories.
 
 use rustix::fd::AsFd;
-use rustix::fs::{self, AtFlags, Mode, RenameFlags};
+use rustix::fs::{self, AtFlags, Mode};
 use rustix::io::Result;
 
 use super::call;
-use super::platform::rename_with;
+use super::extended::{RenameFlags, renameat_with};
 
 pub(crate) fn make_link(dir: impl AsFd, target: &[u8], name: &[u8]) -> Result<()> {
     call("symlinkat", || fs::symlinkat(target, dir.as_fd(), name))
@@ -30,7 +30,7 @@ pub(crate) fn remove(dir: impl AsFd, name: &[u8]) -> Result<()> {
 /// Swaps two names of one directory.
 pub(crate) fn exchange(dir: impl AsFd, one: &[u8], other: &[u8]) -> Result<()> {
     let dir = dir.as_fd();
-    call("exchange", || rename_with(dir, one, dir, other, RenameFlags::EXCHANGE))
+    call("exchange", || renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE))
 }
 
 /// Renames, unless the new name is taken (`EEXIST`).
@@ -46,7 +46,7 @@ pub(crate) fn rename_new_across(
     new: &[u8],
 ) -> Result<()> {
     let (from, to) = (from.as_fd(), to.as_fd());
-    call("rename_new", || rename_with(from, old, to, new, RenameFlags::NOREPLACE))
+    call("rename_new", || renameat_with(from, old, to, new, RenameFlags::NOREPLACE))
 }
 
 pub(crate) fn rename(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {

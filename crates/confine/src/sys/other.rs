@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::SystemTime;
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, FileType, OFlags, RenameFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, FileType, OFlags};
 use rustix::io::{Errno, Result};
 
 use super::{Cached, Symlinks, call, stat_at};
@@ -86,28 +86,6 @@ pub(crate) fn stat_with_times(dir: impl AsFd, name: &[u8]) -> Result<(Metadata, 
     #[cfg(not(target_vendor = "apple"))]
     let created = None;
     Ok((Metadata::of(&stat), Times { created, accessed }))
-}
-
-#[cfg(target_vendor = "apple")]
-pub(super) fn rename_with(
-    from: BorrowedFd<'_>,
-    old: &[u8],
-    to: BorrowedFd<'_>,
-    new: &[u8],
-    flags: RenameFlags,
-) -> Result<()> {
-    fs::renameat_with(from, old, to, new, flags)
-}
-
-#[cfg(not(target_vendor = "apple"))]
-pub(super) fn rename_with(
-    _: BorrowedFd<'_>,
-    _: &[u8],
-    _: BorrowedFd<'_>,
-    _: &[u8],
-    _: RenameFlags,
-) -> Result<()> {
-    Err(Errno::NOSYS)
 }
 
 /// Copies a file's access list, which is not an extended attribute here.

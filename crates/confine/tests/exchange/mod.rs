@@ -3,11 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-
 /// Takes one step if the file system can exchange, otherwise three. Returns whether it was one.
 pub(crate) fn exchange(one: &Path, other: &Path) -> bool {
-    if renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok() {
+    if pinfold_testkit::exchange(one, other).is_ok() {
         return true;
     }
     let between = one.with_file_name("between");

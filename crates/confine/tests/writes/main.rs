@@ -9,8 +9,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use pinfold_confine::{Durability, Error, Workspace};
-use pinfold_testkit::{can_create_unnamed, can_exchange};
-use rustix::fs::XattrFlags;
+use pinfold_testkit::{attribute, can_create_unnamed, can_exchange, set_attribute};
 use tempfile::TempDir;
 
 fn workspace() -> (TempDir, Workspace) {
@@ -34,16 +33,14 @@ fn mode_owner_and_attributes_stay_but_not_the_right_to_act_as_the_owner() {
         std::os::unix::fs::chown(&path, Some(1234), Some(2345)).unwrap();
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o6751)).unwrap();
-    rustix::fs::setxattr(&path, "user.note", b"kept", XattrFlags::empty()).unwrap();
+    set_attribute(&path, "user.note", b"kept").unwrap();
     write(&workspace, "f", "new").unwrap();
     let meta = fs::metadata(&path).unwrap();
     assert_eq!(meta.permissions().mode() & 0o7777, 0o751);
     if root {
         assert_eq!((meta.uid(), meta.gid()), (1234, 2345));
     }
-    let mut value = [0; 16];
-    let size = rustix::fs::getxattr(&path, "user.note", &mut value).unwrap();
-    assert_eq!(&value[..size], b"kept");
+    assert_eq!(attribute(&path, "user.note").unwrap(), b"kept");
 }
 
 /// The hard link of the backup changes ctime, so afterwards the change would not show.
@@ -59,7 +56,7 @@ fn metadata_that_changes_before_the_backup_is_noticed() {
     target.hash().unwrap();
     let backups = TempDir::new().unwrap();
     let backups = BackupStore::open(backups.path()).unwrap();
-    rustix::fs::setxattr(&path, "user.note", b"new", XattrFlags::empty()).unwrap();
+    set_attribute(&path, "user.note", b"new").unwrap();
     let backed_up = backups.back_up(&mut target, &Name::parse(b"kept").unwrap());
     assert!(matches!(backed_up, Err(Error::Changed)), "{backed_up:?}");
 }
@@ -177,15 +174,13 @@ fn a_default_access_list_of_the_directory_lets_nobody_in() {
     let name = "system.posix_acl_default";
     fs::write(dir.path().join("f"), "old").unwrap();
     fs::set_permissions(dir.path().join("f"), fs::Permissions::from_mode(0o660)).unwrap();
-    if rustix::fs::setxattr(dir.path(), name, &access_list(65534, 7), XattrFlags::empty()).is_err()
-    {
+    if set_attribute(dir.path(), name, &access_list(65534, 7)).is_err() {
         eprintln!("skipped: this file system has no access lists");
         return;
     }
     write(&workspace, "f", "new").unwrap();
-    let mut buffer = [0; 64];
-    let found = rustix::fs::getxattr(dir.path().join("f"), "system.posix_acl_access", &mut buffer);
-    assert_eq!(found, Err(rustix::io::Errno::NODATA));
+    let found = attribute(&dir.path().join("f"), "system.posix_acl_access");
+    assert!(found.is_err(), "{found:?}");
     assert_eq!(fs::metadata(dir.path().join("f")).unwrap().permissions().mode() & 0o777, 0o660);
 }
 
@@ -195,7 +190,7 @@ fn an_access_list_of_the_file_stays() {
     let (dir, workspace) = workspace();
     let (path, name) = (dir.path().join("f"), "system.posix_acl_access");
     fs::write(&path, "old").unwrap();
-    if rustix::fs::setxattr(&path, name, &access_list(65534, 4), XattrFlags::empty()).is_err() {
+    if set_attribute(&path, name, &access_list(65534, 4)).is_err() {
         eprintln!("skipped: this file system has no access lists");
         return;
     }
@@ -205,9 +200,7 @@ fn an_access_list_of_the_file_stays() {
         [(&[][..], "new"), (&[(When::Every("link_unnamed"), unsupported)], "newer")]
     {
         inject(faults, || write(&workspace, "f", text)).result.unwrap();
-        let mut buffer = [0; 64];
-        let size = rustix::fs::getxattr(&path, name, &mut buffer).unwrap();
-        assert_eq!(&buffer[..size], access_list(65534, 4));
+        assert_eq!(attribute(&path, name).unwrap(), access_list(65534, 4));
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
 }
