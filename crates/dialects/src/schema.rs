@@ -3,13 +3,18 @@
 //! The schemas come from schemars, without parts that are useless or misleading for a model: titles, number formats,
 //! `null` beside a type, references.
 
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
 /// The schema of a tool's arguments.
 pub(crate) fn input<T: JsonSchema>() -> Value {
-    let mut schema = schema::<T>(SchemaSettings::draft2020_12().for_deserialize(), Nulls::Drop);
+    input_from(T::json_schema)
+}
+
+fn input_from(generate: Generate) -> Value {
+    let mut schema =
+        schema(generate, SchemaSettings::draft2020_12().for_deserialize(), Nulls::Drop);
     // Some clients need it even if there are no arguments.
     if let Some(object) = schema.as_object_mut() {
         object.entry("properties").or_insert_with(|| Map::new().into());
@@ -19,8 +24,12 @@ pub(crate) fn input<T: JsonSchema>() -> Value {
 
 /// The schema of a tool's answer.
 pub(crate) fn output<T: JsonSchema>() -> Value {
-    schema::<T>(SchemaSettings::draft2020_12().for_serialize(), Nulls::Keep)
+    schema(T::json_schema, SchemaSettings::draft2020_12().for_serialize(), Nulls::Keep)
 }
+
+/// The function of a type that makes its schema. With a type parameter instead, the code below would be compiled for
+/// each type.
+type Generate = fn(&mut SchemaGenerator) -> Schema;
 
 /// Whether a schema keeps `null` as a type.
 #[derive(Clone, Copy, PartialEq)]
@@ -31,12 +40,12 @@ enum Nulls {
     Keep,
 }
 
-fn schema<T: JsonSchema>(settings: SchemaSettings, nulls: Nulls) -> Value {
+fn schema(generate: Generate, settings: SchemaSettings, nulls: Nulls) -> Value {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = generate(&mut settings.into_generator()).to_value();
     simplify(&mut schema, nulls);
     schema
 }

@@ -86,8 +86,15 @@ pub fn similar_names<'n>(
     names: impl IntoIterator<Item = &'n str>,
     max: usize,
 ) -> Vec<&'n str> {
+    most_similar(wanted, &mut names.into_iter(), max)
+}
+
+fn most_similar<'n>(
+    wanted: &str,
+    names: &mut dyn Iterator<Item = &'n str>,
+    max: usize,
+) -> Vec<&'n str> {
     let mut scored: Vec<_> = names
-        .into_iter()
         .map(|name| (similarity(wanted, name), name))
         .filter(|(score, _)| *score >= MIN_SIMILARITY)
         .collect();

@@ -1,6 +1,6 @@
 //! The same functions as in `linux.rs`, for macOS and other systems.
 //!
-//! Type-checked for macOS, and never run there or on any other of these systems.
+//! Type-checked for macOS and FreeBSD, and never run there or on any other of these systems.
 
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -61,7 +61,7 @@ pub(super) struct Plan {
 pub(super) fn plan(
     view: &View<'_>,
     entries: &[Entry],
-    is_own: impl Fn(&Entry) -> bool,
+    is_own: &dyn Fn(&Entry) -> bool,
 ) -> Result<Plan, Error> {
     let NetChanges { mut nets, mut moved, .. } = NetChanges::of(entries, is_own);
     // A directory that was created and then moved is removed as a whole.

@@ -100,7 +100,7 @@ impl Operation for Rewind {
     fn plan(&self, view: &View<'_>) -> Result<(Rewound, ChangeSet), Error> {
         view.session().journal_of_checkpoints()?;
         let entries = self.entries(view)?;
-        let mut planned = plan(view, &entries, |entry| self.is_in_scope(view, entry))?;
+        let mut planned = plan(view, &entries, &|entry| self.is_in_scope(view, entry))?;
         if !planned.conflicts.is_empty() && !self.leave_out_conflicts {
             planned.changes.clear();
             planned.files.clear();

@@ -113,7 +113,7 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
         Some(group) => entries_of(view, group)?,
         None => vec![entry.clone()],
     };
-    let revert::Plan { changes, files, conflicts } = revert::plan(view, &entries, |_| true)?;
+    let revert::Plan { changes, files, conflicts } = revert::plan(view, &entries, &|_| true)?;
     let differs = |path: &str, what| Error::NotAsLeft { path: path.into(), what };
     if let Some(conflict) = conflicts.first() {
         return Err(differs(&conflict.path, conflict.why));

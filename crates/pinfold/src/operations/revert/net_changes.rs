@@ -52,7 +52,7 @@ pub(super) struct NetChanges<'e> {
 impl<'e> NetChanges<'e> {
     /// The net effects of `entries`, newest first. If `is_own` is false for an entry, another session made it, and a
     /// file that it changed in between is a conflict.
-    pub(super) fn of(entries: &'e [Entry], is_own: impl Fn(&Entry) -> bool) -> Self {
+    pub(super) fn of(entries: &'e [Entry], is_own: &dyn Fn(&Entry) -> bool) -> Self {
         let mut nets = Self::default();
         let mut others: HashSet<String> = HashSet::new();
         for entry in entries {
