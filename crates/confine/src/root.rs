@@ -16,7 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustix::io::Errno;
 
 use crate::ambient::symlinks_and_target;
-use crate::path::{Step, bytes_of, steps, without_parent_steps};
+use crate::path::{Step, bytes_of, escaped, steps, without_parent_steps};
 use crate::tree::Tree;
 use crate::{Error, Identity, Metadata, Name, RelPath, Result, sys};
 use cached_file::local_mount;
@@ -27,6 +27,8 @@ pub(crate) use open_below::{OpenError, open_error, step_into};
 pub(crate) struct Root {
     /// The path as the user gave it, made absolute.
     given: PathBuf,
+    /// The given path, escaped for printing.
+    shown: String,
     given_names: Vec<Name>,
     method: OpenMethod,
     /// Whether it is a read root, below which nothing is changed.
@@ -81,6 +83,7 @@ impl Root {
         }
         Ok(Self {
             given_names: names(&given)?,
+            shown: shown(&given),
             given,
             method: method.unwrap_or_else(|| OpenMethod::best(&opened.handle)),
             read_root: false,
@@ -111,6 +114,7 @@ impl Root {
         let opened = OpenedRoot::new(outer.open_below(&below, sys::DIR_PATH)?, Vec::new())?;
         Ok(Self {
             given_names: names(&given)?,
+            shown: shown(&given),
             given,
             method: self.method,
             read_root: self.read_root,
@@ -248,6 +252,11 @@ impl Root {
         &self.given
     }
 
+    /// Its path as it was given, escaped for printing.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
     pub(crate) fn open_method(&self) -> OpenMethod {
         self.method
     }
@@ -329,6 +338,11 @@ fn is_directory(path: &[Step], names: &[Name]) -> bool {
     let identity =
         |names: &[Name]| Some(Metadata::of(&sys::stat_path(&path_of(names)).ok()?).identity);
     given.is_some_and(|given| identity(&given).is_some_and(|it| identity(names) == Some(it)))
+}
+
+/// A path, escaped for printing.
+fn shown(path: &Path) -> String {
+    escaped(bytes_of(path)).to_string()
 }
 
 fn path_of(names: &[Name]) -> PathBuf {

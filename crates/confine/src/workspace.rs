@@ -191,6 +191,11 @@ impl Workspace {
         self.roots.iter().map(|root| root.given())
     }
 
+    /// The roots' paths, as they were given, made absolute and escaped for printing.
+    pub fn shown_roots(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.roots.iter().map(|root| root.shown())
+    }
+
     /// A place's real path, without symlinks.
     pub fn real_path(&self, place: &Place) -> Vec<u8> {
         let mut path = self.roots[place.root].canonical_path().into_os_string().into_vec();

@@ -18,9 +18,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use pinfold_confine::{
-    OpenMethod, Place, RelPath, Workspace, escaped, push_escaped, symlinks_and_target,
-};
+use pinfold_confine::{OpenMethod, Place, RelPath, Workspace, push_escaped, symlinks_and_target};
 
 use crate::approval::Grants;
 use crate::audit::Audit;
@@ -366,12 +364,6 @@ impl Session {
         &self.pattern_cache
     }
 
-    /// The roots, escaped for printing.
-    pub(crate) fn shown_roots(&self) -> Vec<String> {
-        let roots = self.workspace.roots();
-        roots.map(|root| escaped(root.as_os_str().as_encoded_bytes()).to_string()).collect()
-    }
-
     /// The absolute path of a place, below the root as the user gave it.
     pub fn absolute(&self, place: &Place) -> String {
         let mut path = String::new();
@@ -382,16 +374,13 @@ impl Session {
     /// Appends the [absolute path](Self::absolute) of a place to a text.
     #[doc(hidden)]
     pub fn push_absolute(&self, place: &Place, text: &mut String) {
-        let root = self.workspace.roots().nth(place.root).unwrap_or(Path::new("/"));
-        let root = root.as_os_str().as_encoded_bytes();
-        let start = text.len();
-        text.reserve(root.len() + 1 + place.path.as_bytes().len());
-        push_escaped(text, root);
-        if !place.path.is_root() {
-            text.truncate(start + text[start..].trim_end_matches('/').len());
-            text.push('/');
-            push_escaped(text, place.path.as_bytes());
+        let root = self.workspace.shown_roots().nth(place.root).unwrap_or("/");
+        if place.path.is_root() {
+            return text.push_str(root);
         }
+        text.push_str(root.trim_end_matches('/'));
+        text.push('/');
+        push_escaped(text, place.path.as_bytes());
     }
 
     /// The relative path of a place, or the absolute one if a relative one would not lead there.

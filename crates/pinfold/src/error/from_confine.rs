@@ -86,7 +86,8 @@ impl View<'_> {
                 Error::NotFound { near: near_misses(self, &path), path }
             }
             Error::Outside { path, .. } => {
-                Error::Outside { path, roots: self.session().shown_roots() }
+                let roots = self.session().workspace().shown_roots();
+                Error::Outside { path, roots: roots.map(str::to_owned).collect() }
             }
             other => other,
         }
