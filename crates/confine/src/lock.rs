@@ -40,6 +40,8 @@ pub(crate) struct FileLock {
 impl FileLock {
     /// Waits for other changes of this process to the file `names` below the directory.
     pub(crate) fn take(directory: Identity, names: Vec<Name>, deadline: &Deadline) -> Result<Self> {
+        // The holder of the file may wait for a directory that this thread keeps locked.
+        SharedLocks::release_targets();
         let folded = names.iter().map(Name::folded).collect();
         let key = (std::process::id(), directory, folded);
         let holder = (thread::current().id(), names);
@@ -75,9 +77,17 @@ impl Drop for FileLock {
 /// How long another process may hold a directory's lock. A change holds it for microseconds.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
+/// The directories that a thread keeps locked.
+#[derive(Default)]
+struct Shared {
+    locks: HashMap<Identity, Arc<Locked>>,
+    /// Whether a directory is locked when a file to change is found in it, and not only when the file is replaced.
+    from_target: bool,
+}
+
 thread_local! {
-    /// The directories that this thread has locked for a set of changes, while it makes one.
-    static SHARED: RefCell<Option<HashMap<Identity, Arc<Locked>>>> = const { RefCell::new(None) };
+    /// The directories that this thread keeps locked, while [`SharedLocks`] exists.
+    static SHARED: RefCell<Option<Shared>> = const { RefCell::new(None) };
 }
 
 /// While this exists, a directory that the thread locks stays locked, and is locked only once. So the changes of a
@@ -92,11 +102,33 @@ pub struct SharedLocks {
 impl SharedLocks {
     /// Begins a set of changes, or a part of one that is being made.
     pub fn begin() -> Self {
+        Self::begin_with(Shared::default())
+    }
+
+    /// As [`Self::begin`], and the directory is locked as soon as [`Workspace::target`] has found a file in it. No
+    /// other Pinfold process changes the file between that and the change. If several targets are found, this is true
+    /// of the last one, since a thread that waits for a file holds no directory's lock.
+    ///
+    /// [`Workspace::target`]: crate::Workspace::target
+    pub fn begin_from_target() -> Self {
+        Self::begin_with(Shared { from_target: true, ..Shared::default() })
+    }
+
+    fn begin_with(shared: Shared) -> Self {
         let is_outermost = SHARED.with_borrow(Option::is_none);
         if is_outermost {
-            SHARED.set(Some(HashMap::new()));
+            SHARED.set(Some(shared));
         }
         Self { is_outermost, _not_send: PhantomData }
+    }
+
+    /// Releases the directories that this thread locked when it found its targets.
+    pub fn release_targets() {
+        SHARED.with_borrow_mut(|shared| {
+            if let Some(shared) = shared.as_mut().filter(|shared| shared.from_target) {
+                shared.locks.clear();
+            }
+        });
     }
 }
 
@@ -123,9 +155,18 @@ impl DirLock {
 }
 
 impl Dir {
+    /// Locks the directory, if the thread keeps it locked from here on. See [`SharedLocks::begin_from_target`].
+    pub(crate) fn lock_from_target(&self, deadline: &Deadline) -> Result<()> {
+        if SHARED.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.from_target)) {
+            self.lock(deadline)?;
+        }
+        Ok(())
+    }
+
     /// Locks the directory against changes by other Pinfold processes.
     pub(crate) fn lock(&self, deadline: &Deadline) -> Result<DirLock> {
-        let known = SHARED.with_borrow(|shared| shared.as_ref()?.get(&self.identity()).cloned());
+        let known =
+            SHARED.with_borrow(|shared| shared.as_ref()?.locks.get(&self.identity()).cloned());
         if known.is_some() {
             return Ok(DirLock { lock: known });
         }
@@ -142,7 +183,8 @@ impl Dir {
                 Ok(()) => {
                     let lock = Arc::new(Locked(fd));
                     SHARED.with_borrow_mut(|shared| {
-                        shared.as_mut().map(|shared| shared.insert(self.identity(), lock.clone()))
+                        let locks = &mut shared.as_mut()?.locks;
+                        locks.insert(self.identity(), lock.clone())
                     });
                     return Ok(DirLock { lock: Some(lock) });
                 }

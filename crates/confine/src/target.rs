@@ -108,6 +108,7 @@ impl Workspace {
             other => Dir::shared(other?)?,
         };
         let lock = Arc::new(FileLock::take(dir.identity(), vec![name.clone()], deadline)?);
+        dir.lock_from_target(deadline)?;
         let original = match dir.meta(&name) {
             Err(Error::NotFound) => {
                 check_new_name(&name)?;

@@ -18,7 +18,9 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use pinfold_confine::{OpenMethod, Place, RelPath, Workspace, push_escaped, symlinks_and_target};
+use pinfold_confine::{
+    OpenMethod, Place, RelPath, SharedLocks, Workspace, push_escaped, symlinks_and_target,
+};
 
 use crate::approval::Grants;
 use crate::audit::Audit;
@@ -159,6 +161,8 @@ impl Session {
             view.check_time()?;
             // Before a file is locked: the call that has the memory may wait for the file.
             let _permit = view.reserve_edits(&operation.edited_files())?;
+            // So that it does not fail again and again where other processes keep changing the file.
+            let _locks = (plans > 0).then(SharedLocks::begin_from_target);
             let (outcome, changes) = operation.plan(&view)?;
             plans += 1;
             match changes.commit(&view) {

@@ -4,17 +4,18 @@
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use pinfold::limits::MAX_REPLACEMENTS;
-use pinfold::operations::{Delete, Edit, Read, Show, Undo, Write};
+use pinfold::operations::{ChangeFiles, Delete, Edit, FileChange, Insert, Read, Show, Undo, Write};
 use pinfold::{
-    CallOptions, Cancel, Durability, Error, JournalSetting, MatchMode, ReadBeforeWrite,
-    Replacement, Session, Settings,
+    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Cancel, Durability, Error,
+    JournalSetting, MatchMode, Mode, Permissions, ReadBeforeWrite, Replacement, Session, Settings,
 };
-use pinfold_confine::fault::{Fault, When, inject};
+use pinfold_confine::fault::{Fault, Meanwhile, When, inject, interleave};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -240,6 +241,80 @@ fn a_file_too_large_to_edit_has_no_diff() {
         assert_eq!(strict.perform(&show).unwrap().outcome.diff.is_some(), shown, "{before}");
         assert!(session.perform(&show).unwrap().outcome.diff.is_some());
     }
+}
+
+/// What other Pinfold processes do to `file`, each just before this thread locks the directory: they replace it.
+fn others_edit(file: &Path, times: usize) -> Vec<Meanwhile> {
+    let edit = |nth: usize| {
+        let file = file.to_owned();
+        let action = move || {
+            let text = fs::read_to_string(&file).unwrap();
+            fs::remove_file(&file).unwrap();
+            fs::write(&file, format!("{text}other {nth}\n")).unwrap();
+        };
+        ("flock", nth, Box::new(action) as Box<dyn FnOnce()>)
+    };
+    (1..=times).map(edit).collect()
+}
+
+#[test]
+fn an_edit_is_made_though_other_processes_change_the_file_all_the_time() {
+    let dir = TempDir::new().unwrap();
+    let settings = Settings::default().with_durability(Durability::None).with_journal(None);
+    let session = Session::with_settings([dir.path()], settings).unwrap();
+    let file = dir.path().join("f");
+    for edit in [
+        Box::new(|| session.perform(&Edit::new("f", "mine: 0", "mine: 1")).map(drop))
+            as Box<dyn Fn() -> Result<(), Error>>,
+        Box::new(|| session.perform(&Insert::new("f", 0, "mine: 1\n")).map(drop)),
+        // The directory stays locked from the last target on.
+        Box::new(|| {
+            let edit = |path| FileChange::Edit(Edit::new(path, "mine: 0", "mine: 1"));
+            session.perform(&ChangeFiles::new(["e", "f"].map(edit))).map(drop)
+        }),
+    ] {
+        fs::write(&file, "mine: 0\n").unwrap();
+        fs::write(dir.path().join("e"), "mine: 0\n").unwrap();
+        let report = interleave(others_edit(&file, 100), edit);
+        report.result.unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        let others = text.matches("other ").count();
+        assert!(text.contains("mine: 1\n") && (1..4).contains(&others), "{text}");
+    }
+    assert!(fs::read_dir(dir.path()).unwrap().count() == 2, "nothing is left behind");
+}
+
+/// A user whose answers take so long that another process edits the file meanwhile, twice.
+#[derive(Debug)]
+struct SlowUser(PathBuf, Arc<AtomicUsize>);
+
+impl Approver for SlowUser {
+    fn ask(&self, _: &ApprovalRequest) -> ApprovalAnswer {
+        let asked = self.1.fetch_add(1, Ordering::Relaxed);
+        if asked < 2 {
+            let other = Session::open([&self.0]).unwrap();
+            let (old, new) = (format!("other {asked}"), format!("other {}", asked + 1));
+            let edit = Edit::new("f", old, new);
+            // Locks of a directory belong to a thread.
+            thread::spawn(move || other.perform(&edit).unwrap()).join().unwrap();
+        }
+        ApprovalAnswer::Once
+    }
+}
+
+#[test]
+fn no_process_waits_for_a_file_while_the_user_is_asked_about_it() {
+    let dir = TempDir::new().unwrap();
+    let settings = Settings::default()
+        .with_permissions(Permissions { mode: Mode::Ask, ..Permissions::default() })
+        .with_journal(None);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let user = SlowUser(dir.path().to_owned(), asked.clone());
+    let session = Session::with_settings([dir.path()], settings).unwrap().with_approver(user);
+    fs::write(dir.path().join("f"), "mine: 0\nother 0\n").unwrap();
+    session.perform(&Edit::new("f", "mine: 0", "mine: 1")).unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 3, "asked again about each new version");
+    assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "mine: 1\nother 2\n");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use blake3::Hash;
-use pinfold_confine::{Place, RawPath};
+use pinfold_confine::{Place, RawPath, SharedLocks};
 
 use super::AccessRequest;
 use crate::approval::Grants;
@@ -61,6 +61,8 @@ impl View<'_> {
             request_hash: self.request_hash(needed),
             proposal,
         };
+        // So that other processes need not wait while the user decides.
+        SharedLocks::release_targets();
         let answer = self.answer(&request);
         let word = answer.audit_word();
         let denial = match answer {
