@@ -38,7 +38,7 @@ pub(crate) fn test(crates: &[&str]) -> Result<()> {
     tests.args(crates.iter().flat_map(|name| ["--package", name]));
     tests.args(["--lib", "--tests", "--no-fail-fast"]);
     let runner = EMULATED.to_uppercase().replace('-', "_");
-    tests.env(format!("CARGO_TARGET_{runner}_RUNNER"), emulator.words().join(" "));
-    tests.envs(emulator.environment());
+    tests.env(format!("CARGO_TARGET_{runner}_RUNNER"), emulator.program());
+    tests.env("PINFOLD_EMULATOR", emulator.program());
     run(&mut tests)
 }

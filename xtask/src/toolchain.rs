@@ -170,15 +170,16 @@ impl Emulator {
         Ok(Self { program: qemu.join("usr/bin/qemu-aarch64"), root, node })
     }
 
-    /// The words before a program's path that run it.
-    pub(crate) fn words(&self) -> [String; 3] {
-        [self.program.display().to_string(), "-L".to_owned(), self.root.display().to_string()]
+    /// The word before a static program's path that runs it.
+    pub(crate) fn program(&self) -> String {
+        self.program.display().to_string()
     }
 
-    /// The environment for the checks of packages.
+    /// The environment for the checks of packages. Node and Python load libraries, which QEMU finds below the root that
+    /// `-L` names. It then takes every path that exists there from there, `/` too.
     pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
         [
-            ("PINFOLD_EMULATOR", self.words().join(" ")),
+            ("PINFOLD_EMULATOR", format!("{} -L {}", self.program(), self.root.display())),
             ("PINFOLD_ARM_PYTHON", self.root.join("usr/bin/python3.11").display().to_string()),
             ("PINFOLD_ARM_NODE", self.node.display().to_string()),
         ]

@@ -24,6 +24,8 @@ fn session(dir: &TempDir) -> Session {
     fs::create_dir_all(dir.path().join("ws")).unwrap();
     let settings = Settings::default()
         .with_durability(Durability::None)
+        // For an emulated machine.
+        .with_deadline_seconds(3_600)
         .with_journal(Some(JournalSetting::Directory(dir.path().join("journal"))));
     Session::with_settings([dir.path().join("ws")], settings).unwrap()
 }
