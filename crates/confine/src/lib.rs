@@ -55,7 +55,7 @@ pub use dir::Entry;
 pub use error::{Error, Result};
 pub use file::File;
 pub use ignore_files::{IgnoreFiles, brace_depth};
-pub use lock::SharedLocks;
+pub use lock::{SharedLocks, SuspendedLocks};
 pub use locked_entry::DirectoryRemoval;
 pub use meta::{Identity, Kind, Metadata, Times};
 pub use parent_file::ParentFile;

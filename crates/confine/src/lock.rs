@@ -41,7 +41,7 @@ impl FileLock {
     /// Waits for other changes of this process to the file `names` below the directory.
     pub(crate) fn take(directory: Identity, names: Vec<Name>, deadline: &Deadline) -> Result<Self> {
         // The holder of the file may wait for a directory that this thread keeps locked.
-        SharedLocks::release_targets();
+        release_target();
         let folded = names.iter().map(Name::folded).collect();
         let key = (std::process::id(), directory, folded);
         let holder = (thread::current().id(), names);
@@ -74,13 +74,18 @@ impl Drop for FileLock {
     }
 }
 
-/// How long another process may hold a directory's lock. A change holds it for microseconds.
+/// How long another process may hold a directory's lock. A change holds it for microseconds, and one that others came
+/// before from the moment that it finds its file.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// The directories that a thread keeps locked.
 #[derive(Default)]
 struct Shared {
+    /// Those that its changes use.
     locks: HashMap<Identity, Arc<Locked>>,
+    /// The directory of the last target that it found. No change uses the lock yet, so it is released before the
+    /// thread waits for anything. Otherwise two threads could wait for each other.
+    target: Option<(Identity, Arc<Locked>)>,
     /// Whether a directory is locked when a file to change is found in it, and not only when the file is replaced.
     from_target: bool,
 }
@@ -88,6 +93,15 @@ struct Shared {
 thread_local! {
     /// The directories that this thread keeps locked, while [`SharedLocks`] exists.
     static SHARED: RefCell<Option<Shared>> = const { RefCell::new(None) };
+}
+
+/// Releases the directory that this thread locked when it found its last target.
+pub(crate) fn release_target() {
+    SHARED.with_borrow_mut(|shared| {
+        if let Some(shared) = shared {
+            shared.target = None;
+        }
+    });
 }
 
 /// While this exists, a directory that the thread locks stays locked, and is locked only once. So the changes of a
@@ -106,8 +120,8 @@ impl SharedLocks {
     }
 
     /// As [`Self::begin`], and the directory is locked as soon as [`Workspace::target`] has found a file in it. No
-    /// other Pinfold process changes the file between that and the change. If several targets are found, this is true
-    /// of the last one, since a thread that waits for a file holds no directory's lock.
+    /// other Pinfold process changes the file between that and the change, unless the thread has to wait meanwhile.
+    /// If several targets are found, this is true of the last one.
     ///
     /// [`Workspace::target`]: crate::Workspace::target
     pub fn begin_from_target() -> Self {
@@ -122,13 +136,11 @@ impl SharedLocks {
         Self { is_outermost, _not_send: PhantomData }
     }
 
-    /// Releases the directories that this thread locked when it found its targets.
-    pub fn release_targets() {
-        SHARED.with_borrow_mut(|shared| {
-            if let Some(shared) = shared.as_mut().filter(|shared| shared.from_target) {
-                shared.locks.clear();
-            }
-        });
+    /// Until the result is dropped, the thread keeps no target's directory locked, and what it changes meanwhile is
+    /// not part of the set.
+    pub fn suspend() -> SuspendedLocks {
+        release_target();
+        SuspendedLocks { shared: SHARED.take(), _not_send: PhantomData }
     }
 }
 
@@ -137,6 +149,19 @@ impl Drop for SharedLocks {
         if self.is_outermost {
             SHARED.set(None);
         }
+    }
+}
+
+/// See [`SharedLocks::suspend`].
+#[must_use]
+pub struct SuspendedLocks {
+    shared: Option<Shared>,
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Drop for SuspendedLocks {
+    fn drop(&mut self) {
+        SHARED.set(self.shared.take());
     }
 }
 
@@ -158,46 +183,57 @@ impl Dir {
     /// Locks the directory, if the thread keeps it locked from here on. See [`SharedLocks::begin_from_target`].
     pub(crate) fn lock_from_target(&self, deadline: &Deadline) -> Result<()> {
         if SHARED.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.from_target)) {
-            self.lock(deadline)?;
+            let lock = self.wait_for_lock(deadline)?;
+            SHARED.with_borrow_mut(|shared| {
+                shared.as_mut()?.target = Some((self.identity(), lock?));
+                Some(())
+            });
         }
         Ok(())
     }
 
     /// Locks the directory against changes by other Pinfold processes.
     pub(crate) fn lock(&self, deadline: &Deadline) -> Result<DirLock> {
-        let known =
-            SHARED.with_borrow(|shared| shared.as_ref()?.locks.get(&self.identity()).cloned());
-        if known.is_some() {
-            return Ok(DirLock { lock: known });
+        let identity = self.identity();
+        let known = SHARED.with_borrow_mut(|shared| {
+            let shared = shared.as_mut()?;
+            let target = shared.target.take_if(|(target, _)| *target == identity);
+            target.map(|(_, lock)| lock).or_else(|| shared.locks.get(&identity).cloned())
+        });
+        let lock = match known {
+            Some(known) => Some(known),
+            None => self.wait_for_lock(deadline)?,
+        };
+        if let Some(lock) = &lock {
+            SHARED.with_borrow_mut(|shared| {
+                shared.as_mut().map(|shared| shared.locks.insert(identity, lock.clone()))
+            });
         }
+        Ok(DirLock { lock })
+    }
+
+    /// Returns `None` if the directory cannot be locked.
+    fn wait_for_lock(&self, deadline: &Deadline) -> Result<Option<Arc<Locked>>> {
         let fd = match self.readable() {
             Ok(fd) => fd,
             // A directory that is writable but not readable cannot be locked.
-            Err(Errno::ACCESS) => return Ok(DirLock { lock: None }),
+            Err(Errno::ACCESS) => return Ok(None),
             Err(other) => return Err(other.into()),
         };
         let start = Instant::now();
         let mut pause = Duration::from_micros(20);
         loop {
             match sys::try_lock(&fd) {
-                Ok(()) => {
-                    let lock = Arc::new(Locked(fd));
-                    SHARED.with_borrow_mut(|shared| {
-                        let locks = &mut shared.as_mut()?.locks;
-                        locks.insert(self.identity(), lock.clone())
-                    });
-                    return Ok(DirLock { lock: Some(lock) });
-                }
+                Ok(()) => return Ok(Some(Arc::new(Locked(fd)))),
                 Err(Errno::WOULDBLOCK) if start.elapsed() < MAX_WAIT => {
+                    release_target();
                     deadline.check()?;
                     thread::sleep(pause);
                     pause = (pause * 2).min(PAUSE);
                 }
                 Err(Errno::WOULDBLOCK) => return Err(Error::Busy),
                 // The file system has no locks.
-                Err(errno) if sys::is_unlockable(errno) => {
-                    return Ok(DirLock { lock: None });
-                }
+                Err(errno) if sys::is_unlockable(errno) => return Ok(None),
                 Err(other) => return Err(other.into()),
             }
         }

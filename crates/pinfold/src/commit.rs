@@ -3,7 +3,7 @@
 //! 1. Check the deadline, and that the audit log can be written.
 //! 2. Policy: refuse what is denied.
 //! 3. Approval: if policy asks and the user has not approved this change yet, release the file, ask the user,
-//!    and return [`CommitError::Stale`], so that the session plans again. A dry run does not ask.
+//!    and return [`CommitError::Approved`], so that the session plans again. A dry run does not ask.
 //! 4. Make the diff, if the answer has one. A dry run ends here, with whether the operating system would allow
 //!    the change.
 //! 5. Write the new content beside the file, if it is a single change that is flushed. Journal: make the backups
@@ -40,8 +40,12 @@ pub struct Receipt {
 /// Why a commit did not happen.
 #[derive(Debug)]
 pub enum CommitError {
-    /// The file has changed since the change was planned, or may have changed while the user was asked. The session
-    /// plans again.
+    /// The user has approved the change. The file may have changed meanwhile, so the session plans again.
+    Approved {
+        /// The path as it was given.
+        path: RawPath,
+    },
+    /// The file has changed since the change was planned. The session plans again.
     Stale {
         /// The path as it was given.
         path: RawPath,
@@ -66,7 +70,7 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
         // Releases the files, so that other calls need not wait while the user decides.
         drop(changes);
         view.request_approval(&needed)?;
-        return Err(CommitError::Stale { path });
+        return Err(CommitError::Approved { path });
     }
     for change in &mut changes {
         if receipt.dry_run || change.answers_with_diff() {

@@ -294,7 +294,7 @@ mod tests {
             let (_, changes) = Write::new("a.txt", "text\n").plan(&view).unwrap();
             crate::Changes::commit(changes, &view)
         };
-        assert!(matches!(commit(), Err(CommitError::Stale { .. })), "the user was asked");
+        assert!(matches!(commit(), Err(CommitError::Approved { .. })), "the user was asked");
         assert!(commit().is_ok());
         // Reading the given name, reading the place that it leads to, and writing there.
         let evaluated: Vec<_> = {

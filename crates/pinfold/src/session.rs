@@ -157,18 +157,20 @@ impl Session {
     ) -> Result<Done<O>, Error> {
         let view = View::new(self, call);
         let mut plans = 0;
+        let mut lost_race = false;
         loop {
             view.check_time()?;
             // Before a file is locked: the call that has the memory may wait for the file.
             let _permit = view.reserve_edits(&operation.edited_files())?;
             // So that it does not fail again and again where other processes keep changing the file.
-            let _locks = (plans > 0).then(SharedLocks::begin_from_target);
+            let _locks = lost_race.then(SharedLocks::begin_from_target);
             let (outcome, changes) = operation.plan(&view)?;
             plans += 1;
             match changes.commit(&view) {
                 Ok(receipt) => return Ok(Done { outcome, receipt }),
-                Err(CommitError::Stale { .. }) if plans < MAX_ATTEMPTS => {}
-                Err(CommitError::Stale { path }) => {
+                Err(CommitError::Approved { .. }) if plans < MAX_ATTEMPTS => {}
+                Err(CommitError::Stale { .. }) if plans < MAX_ATTEMPTS => lost_race = true,
+                Err(CommitError::Approved { path } | CommitError::Stale { path }) => {
                     return Err(Error::Changed { path, now: None, read_again: true });
                 }
                 Err(CommitError::Error(error)) => return Err(error),

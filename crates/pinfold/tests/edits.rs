@@ -5,8 +5,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use pinfold::limits::MAX_REPLACEMENTS;
@@ -286,22 +286,32 @@ fn an_edit_is_made_though_other_processes_change_the_file_all_the_time() {
     assert!(fs::read_dir(dir.path()).unwrap().count() == 2, "nothing is left behind");
 }
 
-/// A user whose answers take so long that another process edits the file meanwhile, twice.
+/// A user whose second answer takes so long that another process edits the file meanwhile.
 #[derive(Debug)]
 struct SlowUser(PathBuf, Arc<AtomicUsize>);
 
 impl Approver for SlowUser {
     fn ask(&self, _: &ApprovalRequest) -> ApprovalAnswer {
-        let asked = self.1.fetch_add(1, Ordering::Relaxed);
-        if asked < 2 {
-            let other = Session::open([&self.0]).unwrap();
-            let (old, new) = (format!("other {asked}"), format!("other {}", asked + 1));
-            let edit = Edit::new("f", old, new);
+        if self.1.fetch_add(1, Ordering::Relaxed) == 1 {
+            let edit = || {
+                let other = Session::open([&self.0]).unwrap();
+                other.perform(&Edit::new("f", "other 1", "other 2")).unwrap();
+            };
             // Locks of a directory belong to a thread.
-            thread::spawn(move || other.perform(&edit).unwrap()).join().unwrap();
+            thread::scope(|scope| scope.spawn(edit).join().unwrap());
+            // A program may also look at the file, or change it, before it answers.
+            edit_back(&self.0);
         }
         ApprovalAnswer::Once
     }
+}
+
+/// Edits on the thread that asks. Afterwards other threads can edit, too.
+fn edit_back(root: &Path) {
+    let edit =
+        |old, new| Session::open([root]).unwrap().perform(&Edit::new("f", old, new)).map(drop);
+    edit("other 2", "other 3").unwrap();
+    thread::scope(|scope| scope.spawn(|| edit("other 3", "other 4")).join().unwrap().unwrap());
 }
 
 #[test]
@@ -313,10 +323,51 @@ fn no_process_waits_for_a_file_while_the_user_is_asked_about_it() {
     let asked = Arc::new(AtomicUsize::new(0));
     let user = SlowUser(dir.path().to_owned(), asked.clone());
     let session = Session::with_settings([dir.path()], settings).unwrap().with_approver(user);
-    fs::write(dir.path().join("f"), "mine: 0\nother 0\n").unwrap();
-    session.perform(&Edit::new("f", "mine: 0", "mine: 1")).unwrap();
+    let file = dir.path().join("f");
+    fs::write(&file, "mine: 0\n").unwrap();
+    // Another process changes the file after the first answer, so the second question comes in a later round.
+    let edit = || session.perform(&Edit::new("f", "mine: 0", "mine: 1")).map(drop);
+    interleave(others_edit(&file, 1), edit).result.unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 3, "asked again about each new version");
-    assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "mine: 1\nother 2\n");
+    assert_eq!(fs::read_to_string(file).unwrap(), "mine: 1\nother 4\n");
+}
+
+#[test]
+fn a_set_that_is_planned_again_keeps_no_directory_locked_that_it_does_not_change_yet() {
+    let dir = TempDir::new().unwrap();
+    let settings = Settings::default().with_durability(Durability::None).with_journal(None);
+    let session = Session::with_settings([dir.path()], settings).unwrap();
+    let [a, b] = ["a", "b"].map(|name| {
+        let path = dir.path().join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("f"), "mine: 0\n").unwrap();
+        fs::File::open(path).unwrap()
+    });
+    // In the first round another process replaces `b/f`.
+    let file = dir.path().join("b/f");
+    let replace = move || {
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "mine: 0\nother\n").unwrap();
+    };
+    // In the second round another one has locked `a` when the set needs it, and releases it once it has locked `b`.
+    let (sender, receiver) = mpsc::channel::<fs::File>();
+    let other = thread::spawn(move || {
+        let a = receiver.recv().unwrap();
+        b.lock().unwrap();
+        drop([a, b]);
+    });
+    let lock_a = move || {
+        a.lock().unwrap();
+        sender.send(a).unwrap();
+    };
+    let others: Vec<Meanwhile> =
+        vec![("flock", 2, Box::new(replace)), ("flock", 5, Box::new(lock_a))];
+    let edit = |path| FileChange::Edit(Edit::new(path, "mine: 0", "mine: 1"));
+    let edit_both = || session.perform(&ChangeFiles::new(["a/f", "b/f"].map(edit))).map(drop);
+    interleave(others, edit_both).result.unwrap();
+    other.join().unwrap();
+    let text = |path: &str| fs::read_to_string(dir.path().join(path)).unwrap();
+    assert_eq!([text("a/f"), text("b/f")], ["mine: 1\n", "mine: 1\nother\n"]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::{BackupStore, Spare};
 use crate::deadline::PAUSE;
 use crate::dir::Dir;
+use crate::lock::release_target;
 use crate::sys::{self, Locked};
 use crate::temp_file::retry;
 use crate::{Deadline, Error, File, Kind, Name, Removal, Result, Target, TreeRemoval};
@@ -106,6 +107,8 @@ impl BackupStore {
                 Ok(()) => return Ok(Some(self.locked_by(Some(Locked(fd))))),
                 Err(Errno::WOULDBLOCK) => {
                     let Some(deadline) = deadline else { return Ok(None) };
+                    // The process that has the lock may wait for a directory.
+                    release_target();
                     deadline.check()?;
                     std::thread::sleep(PAUSE);
                 }

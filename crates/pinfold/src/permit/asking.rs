@@ -61,9 +61,10 @@ impl View<'_> {
             request_hash: self.request_hash(needed),
             proposal,
         };
-        // So that other processes need not wait while the user decides.
-        SharedLocks::release_targets();
+        // Other processes need not wait while the user decides.
+        let suspended = SharedLocks::suspend();
         let answer = self.answer(&request);
+        drop(suspended);
         let word = answer.audit_word();
         let denial = match answer {
             ApprovalAnswer::Once | ApprovalAnswer::Session => {
