@@ -163,7 +163,10 @@ impl Call<'_> {
             }
         };
         let work = run(&self.shared.running, self.priority(), work);
-        spin_until_done(&self.shared.running, &work).await;
+        // A search takes longer than that, and other clients need the processor meanwhile.
+        if self.priority() == Priority::Normal {
+            spin_until_done(&self.shared.running, &work).await;
+        }
         let seconds = tools.session().settings().deadline_seconds;
         let running = RunningCall { call: self, begin, seconds, cancel };
         let waits = running.wait_for(work, &mut route, &approval_time, change_guard, &progress);
