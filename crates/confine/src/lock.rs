@@ -7,7 +7,7 @@
 //! version is deleted.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use crate::deadline::PAUSE;
 use crate::dir::Dir;
 use crate::sys::Locked;
-use crate::{Deadline, Error, Identity, Name, Result, sys};
+use crate::{Deadline, Error, Identity, Name, Place, Result, Workspace, sys};
 
 /// Includes the process id, because a forked process has copies of locks that none of its threads releases.
 type Key = (u32, Identity, Vec<Vec<u8>>);
@@ -134,6 +134,28 @@ impl SharedLocks {
             SHARED.set(Some(shared));
         }
         Self { is_outermost, _not_send: PhantomData }
+    }
+
+    /// Locks the directories of these places, always in the same order, so that two sets do not wait for each other.
+    /// Leaves out those that do not exist.
+    pub fn lock_directories<'p>(
+        &self,
+        workspace: &Workspace,
+        places: impl IntoIterator<Item = &'p Place>,
+        deadline: &Deadline,
+    ) -> Result<()> {
+        let mut directories = BTreeMap::new();
+        let parents: HashSet<_> = places
+            .into_iter()
+            .filter_map(|place| Some((place.root, place.path.split()?.0)))
+            .collect();
+        for (root, parent) in parents {
+            if let Ok(fd) = workspace.root(root).open_below(&parent, sys::DIR_PATH) {
+                let directory = Dir::new(fd)?;
+                directories.insert(directory.identity(), directory);
+            }
+        }
+        directories.values().try_for_each(|directory| directory.lock(deadline).map(drop))
     }
 
     /// Until the result is dropped, the thread keeps no target's directory locked, and what it changes meanwhile is

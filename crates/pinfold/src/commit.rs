@@ -177,7 +177,7 @@ fn make(
 ) -> Result<(), CommitError> {
     let session = view.session();
     // Without this, the changes of a set would wait for each other's locks.
-    let _locks = (changes.len() > 1).then(SharedLocks::begin);
+    let locks = (changes.len() > 1).then(SharedLocks::begin);
     // After a loss of power, the journal must know every set that is partly on the disk. Once the journal confirms a
     // set, the whole set must be on the disk.
     let durability = match session.settings().durability {
@@ -203,6 +203,16 @@ fn make(
     let lines = changes.iter_mut().map(|change| observed.then(|| change.line_counts(view)));
     let lines: Vec<_> = lines.map(Option::flatten).collect();
     let mut applied = Vec::new();
+    if let Some(locks) = &locks {
+        let places = infos
+            .iter()
+            .flat_map(|info| [Some(&info.place), info.destination.as_ref().map(|(_, to)| to)]);
+        let (workspace, deadline) = (session.workspace(), view.deadline());
+        let locked = locks.lock_directories(workspace, places.flatten(), &deadline);
+        if let Err(error) = locked {
+            return Err(roll_back(view, applied, &infos, entries, error));
+        }
+    }
     for change in changes {
         match change.apply(durability) {
             Ok(done) => applied.push(done),

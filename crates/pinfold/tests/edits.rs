@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -332,24 +333,21 @@ fn no_process_waits_for_a_file_while_the_user_is_asked_about_it() {
     assert_eq!(fs::read_to_string(file).unwrap(), "mine: 1\nother 4\n");
 }
 
-#[test]
-fn a_set_that_is_planned_again_keeps_no_directory_locked_that_it_does_not_change_yet() {
-    let dir = TempDir::new().unwrap();
-    let settings = Settings::default().with_durability(Durability::None).with_journal(None);
-    let session = Session::with_settings([dir.path()], settings).unwrap();
-    let [a, b] = ["a", "b"].map(|name| {
-        let path = dir.path().join(name);
-        fs::create_dir(&path).unwrap();
-        fs::write(path.join("f"), "mine: 0\n").unwrap();
-        fs::File::open(path).unwrap()
+/// Two directories with a file `f` each, in the order in which sets of changes lock them.
+fn two_directories(root: &Path) -> [fs::File; 2] {
+    let mut directories = ["x", "y"].map(|name| {
+        fs::create_dir(root.join(name)).unwrap();
+        fs::write(root.join(name).join("f"), "mine: 0\n").unwrap();
+        (fs::metadata(root.join(name)).unwrap().ino(), root.join(name))
     });
-    // In the first round another process replaces `b/f`.
-    let file = dir.path().join("b/f");
-    let replace = move || {
-        fs::remove_file(&file).unwrap();
-        fs::write(&file, "mine: 0\nother\n").unwrap();
-    };
-    // In the second round another one has locked `a` when the set needs it, and releases it once it has locked `b`.
+    directories.sort();
+    let names = ["a", "b"].iter().zip(directories);
+    names.for_each(|(name, (_, directory))| fs::rename(directory, root.join(name)).unwrap());
+    ["a", "b"].map(|name| fs::File::open(root.join(name)).unwrap())
+}
+
+/// Another process, which locks `a` just before the `nth` lock of this thread, and releases it once it has locked `b`.
+fn another_set([a, b]: [fs::File; 2], nth: usize) -> (Meanwhile, thread::JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel::<fs::File>();
     let other = thread::spawn(move || {
         let a = receiver.recv().unwrap();
@@ -360,14 +358,35 @@ fn a_set_that_is_planned_again_keeps_no_directory_locked_that_it_does_not_change
         a.lock().unwrap();
         sender.send(a).unwrap();
     };
-    let others: Vec<Meanwhile> =
-        vec![("flock", 2, Box::new(replace)), ("flock", 5, Box::new(lock_a))];
+    (("flock", nth, Box::new(lock_a)), other)
+}
+
+#[test]
+fn a_set_keeps_no_directory_locked_while_it_waits_for_one_that_others_lock_first() {
     let edit = |path| FileChange::Edit(Edit::new(path, "mine: 0", "mine: 1"));
-    let edit_both = || session.perform(&ChangeFiles::new(["a/f", "b/f"].map(edit))).map(drop);
-    interleave(others, edit_both).result.unwrap();
-    other.join().unwrap();
-    let text = |path: &str| fs::read_to_string(dir.path().join(path)).unwrap();
-    assert_eq!([text("a/f"), text("b/f")], ["mine: 1\n", "mine: 1\nother\n"]);
+    for (order, lost_races) in [(["a/f", "b/f"], 0), (["b/f", "a/f"], 0), (["b/f", "a/f"], 1)] {
+        let dir = TempDir::new().unwrap();
+        let settings = Settings::default().with_durability(Durability::None).with_journal(None);
+        let session = Session::with_settings([dir.path()], settings).unwrap();
+        let directories = two_directories(dir.path());
+        // Each round locks both directories; a later one has locked those of both targets before.
+        let (lock_a, other) = another_set(directories, 1 + 4 * lost_races);
+        let mut others = vec![lock_a];
+        let file = dir.path().join("b/f");
+        if lost_races > 0 {
+            let replace = move || {
+                fs::remove_file(&file).unwrap();
+                fs::write(&file, "mine: 0\nother\n").unwrap();
+            };
+            others.push(("flock", 1, Box::new(replace)));
+        }
+        let edit_both = || session.perform(&ChangeFiles::new(order.map(edit))).map(drop);
+        interleave(others, edit_both).result.unwrap();
+        other.join().unwrap();
+        let text = |path: &str| fs::read_to_string(dir.path().join(path)).unwrap();
+        let other = "other\n".repeat(lost_races);
+        assert_eq!([text("a/f"), text("b/f")], ["mine: 1\n".into(), format!("mine: 1\n{other}")]);
+    }
 }
 
 #[test]
