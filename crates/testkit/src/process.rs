@@ -12,9 +12,10 @@ use crate::FrontEnd;
 pub fn this_program() -> Command {
     let words = std::env::var("PINFOLD_EMULATOR").unwrap_or_default();
     let program = std::env::current_exe().unwrap();
-    let Some((emulator, options)) = words.split_once(' ') else { return Command::new(program) };
+    let mut words = words.split_whitespace();
+    let Some(emulator) = words.next() else { return Command::new(program) };
     let mut command = Command::new(emulator);
-    command.args(options.split(' ')).arg(program);
+    command.args(words).arg(program);
     command
 }
 
