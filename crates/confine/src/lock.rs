@@ -74,8 +74,8 @@ impl Drop for FileLock {
     }
 }
 
-/// How long another process may hold a directory's lock. A change holds it for microseconds, and one that others came
-/// before from the moment that it finds its file.
+/// How long another process may hold a directory's lock. Most changes hold it for microseconds; one that lost a race
+/// holds it from the moment that it finds its file.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// The directories that a thread keeps locked.
@@ -137,7 +137,7 @@ impl SharedLocks {
     }
 
     /// Locks the directories of these places, always in the same order, so that two sets do not wait for each other.
-    /// Leaves out those that do not exist.
+    /// Leaves out those that cannot be opened: a change there fails or creates its directory.
     pub fn lock_directories<'p>(
         &self,
         workspace: &Workspace,
